@@ -23,9 +23,9 @@ import (
 //	Addrs                        InitAddress; without one 127.0.0.1:6379, of a Sentinel 127.0.0.1:26379;
 //	                             a path is a socket
 //	MasterName                   Sentinel.MasterSet
-//	SentinelUsername, -Password  Sentinel.Username, Sentinel.Password
+//	SentinelUsername, -Password  Sentinel.Username, Sentinel.Password; as in go-redis no name without a password
 //	DB                           SelectDB, but for a Cluster, which has one database
-//	Username, Password           the same
+//	Username, Password           the same; as in go-redis no name without a password
 //	CredentialsProvider,         AuthCredentialsFn, in place of Username and Password;
 //	CredentialsProviderContext   not asked for Sentinels
 //	TLSConfig                    TLSConfig, and Sentinel.TLSConfig: for servers and Sentinels
@@ -69,7 +69,8 @@ func Options(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 		opt.SelectDB = o.DB
 	}
 	opt.Sentinel.MasterSet = o.MasterName
-	opt.Sentinel.Username, opt.Sentinel.Password = o.SentinelUsername, o.SentinelPassword
+	sentinel := user(o.SentinelUsername, o.SentinelPassword)
+	opt.Sentinel.Username, opt.Sentinel.Password = sentinel.Username, sentinel.Password
 	opt.ClientName, opt.AlwaysRESP2 = o.ClientName, o.Protocol == 2
 	//lint:ignore SA1019 applications may still set it
 	if o.DisableIdentity || o.DisableIndentity {
@@ -102,21 +103,29 @@ func refuse(format string, args ...any) error {
 	return fmt.Errorf("goredis: %w: "+format, append([]any{rlock.ErrConfig}, args...)...)
 }
 
+// user returns the credentials that go-redis sends: without a password none, also beside a name.
+func user(name, password string) rueidis.AuthCredentials {
+	if password == "" {
+		return rueidis.AuthCredentials{}
+	}
+	return rueidis.AuthCredentials{Username: name, Password: password}
+}
+
 // credentials sets who the client is, by what go-redis would ask first.
 func credentials(opt *rueidis.ClientOption, o *redis.UniversalOptions) {
 	switch {
 	case o.CredentialsProviderContext != nil:
 		opt.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 			username, password, err := o.CredentialsProviderContext(context.Background())
-			return rueidis.AuthCredentials{Username: username, Password: password}, err
+			return user(username, password), err
 		}
 	case o.CredentialsProvider != nil:
 		opt.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
-			username, password := o.CredentialsProvider()
-			return rueidis.AuthCredentials{Username: username, Password: password}, nil
+			return user(o.CredentialsProvider()), nil
 		}
 	default:
-		opt.Username, opt.Password = o.Username, o.Password
+		own := user(o.Username, o.Password)
+		opt.Username, opt.Password = own.Username, own.Password
 	}
 }
 

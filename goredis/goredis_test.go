@@ -38,9 +38,11 @@ var fields = map[string]struct {
 	"ClientName":       {func(o *redis.UniversalOptions) { o.ClientName = "n" }, func(o *rueidis.ClientOption) { o.ClientName = "n" }},
 	"DB":               {func(o *redis.UniversalOptions) { o.DB = 3 }, func(o *rueidis.ClientOption) { o.SelectDB = 3 }},
 	"Protocol":         {func(o *redis.UniversalOptions) { o.Protocol = 2 }, func(o *rueidis.ClientOption) { o.AlwaysRESP2 = true }},
-	"Username":         {func(o *redis.UniversalOptions) { o.Username = "u" }, func(o *rueidis.ClientOption) { o.Username = "u" }},
+	"Username": {func(o *redis.UniversalOptions) { o.Username, o.Password = "u", "p" },
+		func(o *rueidis.ClientOption) { o.Username, o.Password = "u", "p" }},
 	"Password":         {func(o *redis.UniversalOptions) { o.Password = "p" }, func(o *rueidis.ClientOption) { o.Password = "p" }},
-	"SentinelUsername": {func(o *redis.UniversalOptions) { o.SentinelUsername = "u" }, func(o *rueidis.ClientOption) { o.Sentinel.Username = "u" }},
+	"SentinelUsername": {func(o *redis.UniversalOptions) { o.SentinelUsername, o.SentinelPassword = "u", "p" },
+		func(o *rueidis.ClientOption) { o.Sentinel.Username, o.Sentinel.Password = "u", "p" }},
 	"SentinelPassword": {func(o *redis.UniversalOptions) { o.SentinelPassword = "p" }, func(o *rueidis.ClientOption) { o.Sentinel.Password = "p" }},
 	"MasterName": {func(o *redis.UniversalOptions) { o.MasterName = "m" }, func(o *rueidis.ClientOption) {
 		o.Sentinel.MasterSet, o.InitAddress = "m", (&redis.UniversalOptions{MasterName: "m"}).Failover().SentinelAddrs
@@ -213,6 +215,27 @@ func TestDial(t *testing.T) {
 	}
 	secure := s.ServeTLS(t, redistest.TLS{Authority: a})
 	must(t, lock(t, &redis.UniversalOptions{Addrs: []string{secure}, Username: "me", Password: "secret", TLSConfig: a.Client()}))
+}
+
+// A name without a password is no user for go-redis, as where one stands in the options and the password, in a variable,
+// is missing: the server's default user is asked for nothing.
+func TestDialWithANameAlone(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewSentinel(t)
+	nobody := func() (string, string) { return "nobody", "" }
+	for _, o := range []*redis.UniversalOptions{
+		{Addrs: []string{s.MasterAddr(t)}, Username: "nobody"},
+		{Addrs: []string{s.MasterAddr(t)}, CredentialsProvider: nobody},
+		{Addrs: s.SentinelAddrs, MasterName: s.MasterName, Username: "nobody", SentinelUsername: "nobody"},
+		{Addrs: s.SentinelAddrs, MasterName: s.MasterName, CredentialsProvider: nobody, SentinelUsername: "nobody"},
+	} {
+		client := redis.NewUniversalClient(o)
+		defer client.Close()
+		must(t, client.Ping(t.Context()).Err())
+		if err := lock(t, o); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
 }
 
 func TestDialSentinel(t *testing.T) {
