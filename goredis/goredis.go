@@ -138,6 +138,9 @@ func dialling(opt *rueidis.ClientOption, o *redis.UniversalOptions) {
 		}
 	case strings.HasPrefix(opt.InitAddress[0], "/"):
 		opt.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if o.TLSConfig != nil {
+				return (&tls.Dialer{NetDialer: d, Config: o.TLSConfig}).DialContext(ctx, network(addr), addr)
+			}
 			return d.DialContext(ctx, network(addr), addr)
 		}
 	case o.TLSConfig != nil:
