@@ -16,12 +16,12 @@ func Open() (*rlock.Session, *Redis, func()) {
 	r := newRedis()
 	s, err := r.open(rlock.Config{})
 	if err != nil {
-		r.mini.Close()
+		r.Stop()
 		panic(fmt.Sprintf("relocktest: %v", err))
 	}
 	return s, r, func() {
 		_ = s.Close() // the code that is shown may have closed it, or stopped Redis
-		r.mini.Close()
+		r.Stop()
 	}
 }
 

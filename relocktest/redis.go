@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,8 +21,10 @@ const patience = 30 * time.Second
 
 // Redis is an embedded Redis for one test. Its methods are safe for concurrent use.
 type Redis struct {
-	mini    *miniredis.Miniredis
-	stopped atomic.Bool
+	mini *miniredis.Miniredis
+
+	gate    sync.RWMutex // held by those who connect, and by Stop: a connection that comes about behind it would start mini again
+	stopped bool         // guarded by gate
 
 	mu      sync.Mutex
 	waiters map[string]int // callers that wait, by the lock's name
@@ -36,7 +37,7 @@ type Redis struct {
 func Start(tb testing.TB) *Redis {
 	tb.Helper()
 	r := newRedis()
-	tb.Cleanup(r.mini.Close)
+	tb.Cleanup(r.Stop)
 	return r
 }
 
@@ -61,7 +62,9 @@ func (r *Redis) Option() rueidis.ClientOption {
 var errStopped = errors.New("relocktest: the embedded Redis is stopped; Resume starts it again")
 
 func (r *Redis) dial(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-	if r.stopped.Load() {
+	r.gate.RLock()
+	defer r.gate.RUnlock()
+	if r.stopped {
 		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: errStopped}
 	}
 	return r.mini.Dial()
@@ -114,12 +117,18 @@ func (r *Redis) Lose(tb testing.TB, l Locker) {
 // Stop makes Redis unreachable: connections break and new ones are refused. What is stored
 // stays, and TTLs go on running.
 func (r *Redis) Stop() {
-	r.stopped.Store(true)
+	r.gate.Lock()
+	defer r.gate.Unlock()
+	r.stopped = true
 	r.mini.Close()
 }
 
 // Resume ends what Stop began.
-func (r *Redis) Resume() { r.stopped.Store(false) }
+func (r *Redis) Resume() {
+	r.gate.Lock()
+	defer r.gate.Unlock()
+	r.stopped = false
+}
 
 // Refuse makes Redis answer every command with the given error, such as
 // "LOADING Redis is loading the dataset in memory" or "OOM command not allowed". An empty

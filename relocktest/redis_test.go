@@ -3,6 +3,8 @@ package relocktest_test
 import (
 	"context"
 	"errors"
+	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,6 +128,43 @@ func TestStopLosesTheLockAndResumeHeals(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// What connects while Redis is being stopped does not reach it behind Stop.
+func TestStopStopsThoseWhoConnect(t *testing.T) {
+	r := relocktest.Start(t)
+	dial := r.Option().DialCtxFn
+	for range 2000 {
+		var connecting sync.WaitGroup
+		made := make(chan net.Conn, 4)
+		for range cap(made) {
+			connecting.Go(func() {
+				for last := net.Conn(nil); ; {
+					c, err := dial(t.Context(), "", nil, nil)
+					if err != nil {
+						if last != nil {
+							made <- last
+						}
+						return
+					}
+					if last != nil {
+						_ = last.Close()
+					}
+					last = c
+				}
+			})
+		}
+		r.Stop()
+		connecting.Wait()
+		close(made)
+		for c := range made {
+			if _, err := c.Write([]byte("PING\r\n")); err == nil {
+				t.Fatal("a connection stands although Redis is stopped")
+			}
+			_ = c.Close()
+		}
+		r.Resume()
+	}
 }
 
 func TestRefuseIsAnswered(t *testing.T) {
