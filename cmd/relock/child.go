@@ -24,8 +24,9 @@ var passedOn = []os.Signal{
 //
 // If relock is in the foreground of a terminal, the child's group takes its place there, and
 // gives it back when it stops or ends. So Ctrl-C and Ctrl-Z work, and reach it once. With another
-// standard input it gets the place when it uses the terminal, as one does that asks for a
-// password; until then relock hears Ctrl-C and Ctrl-Z, and passes them on.
+// standard input or output it gets the place when it uses the terminal, as one does that asks for
+// a password; until then relock hears Ctrl-C and Ctrl-Z, and passes them on. A pager behind it
+// would be stopped otherwise, and relock with it, but not the child.
 type child struct {
 	pid   int
 	tty   int                     // the terminal; -1 if it was not used yet
@@ -39,7 +40,7 @@ type child struct {
 func startChild(path string, args, env []string) (*child, error) {
 	c := &child{tty: -1, stops: make(chan os.Signal, 1), ended: make(chan syscall.WaitStatus, 1)}
 	attr := &syscall.SysProcAttr{Setpgid: true}
-	if stdin := int(os.Stdin.Fd()); inFront(stdin) {
+	if stdin := int(os.Stdin.Fd()); inFront(stdin) && inFront(int(os.Stdout.Fd())) {
 		c.tty, c.front = stdin, true
 		attr = &syscall.SysProcAttr{Foreground: true, Ctty: stdin}
 	}

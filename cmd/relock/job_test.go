@@ -87,6 +87,27 @@ func TestRunInTheBackground(t *testing.T) {
 	}
 }
 
+// A pager behind the command has the terminal, and does not stop relock by asking for it: the command would go on without
+// the lock.
+func TestRunBeforeAPager(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	term := startShell(t, newCLI(t, redistest.Mini(t)))
+	term.write(`$RELOCK run x -- sh -c 'echo one; while [ -e "$0" ]; do sleep 0.02; done; read line; echo "$line"' ` + string(g) +
+		` | sh -c 'read line; read key </dev/tty; echo "pa''ges $line $key"; cat'` + "\r")
+	term.write("down\r")
+	term.until("pages one down")
+	g.open(t)
+	term.write("answer\r")
+	term.until("answer")
+	term.until("answer")
+	term.until("prompt$ ")
+	term.write("exit\r")
+	if code := term.wait(); code != 0 {
+		t.Errorf("the shell's exit code is %d\n%q", code, term.text())
+	}
+}
+
 // A command whose standard input is another file has the terminal when it asks for it there, as for a password.
 func TestRunLetsTheCommandUseTheTerminal(t *testing.T) {
 	t.Parallel()
