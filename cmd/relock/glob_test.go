@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"relock/internal/test/redistest"
 	"relock/rlock"
@@ -42,6 +43,20 @@ func TestLsPatternGoesByBytes(t *testing.T) {
 		got := names(decode[[]lock](c, "ls", pattern))
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("ls %q: %q, and Redis has %q", pattern, got, want)
+		}
+	}
+}
+
+// A name is shown without the bytes in it that are no letters: 0x9b begins what controls a terminal of 8 bits.
+func TestLsShowsLettersOnly(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	c := newCLI(t, s)
+	_, _, err := rlock.New(dialAs(t, s, "web·3"), "b\x9b2Jx").Lock(within(t))
+	must(t, err)
+	for _, args := range [][]string{{"ls"}, {"show", "b\x9b2Jx"}, {"top", "-n", "1", "--interval", "100ms"}, {"force", "b\x9b2Jx"}} {
+		if text := c.want(0, args...).out; !utf8.ValidString(text) || !strings.Contains(text, "b·2Jx") {
+			t.Errorf("%s prints %q", args[0], text)
 		}
 	}
 }

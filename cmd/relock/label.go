@@ -130,7 +130,10 @@ func (p *process) age(now int64) string {
 	return max(0, time.UnixMilli(now).Sub(p.Started)).Truncate(time.Second).String()
 }
 
-// printable replaces what would control a terminal: names and labels are other people's.
-func printable(s string) string { return control.ReplaceAllString(s, "·") }
+// printable replaces what would control a terminal: names and labels are other people's. A byte that is no letter may do
+// so too, where a terminal takes each for one.
+func printable(s string) string {
+	return control.ReplaceAllString(strings.ToValidUTF8(s, "·"), "·")
+}
 
 var control = regexp.MustCompile(`[\x00-\x1f\x7f-\x{9f}]`)
