@@ -54,7 +54,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 
 // Abandon is [Hold.Unlock], but sends nothing: the lock stands until its lease is over, neither
 // renewed nor handed over, also through [Session.Close]. It is for jobs that run once per interval,
-// with [Lease].
+// with [Lease]. Only a lock that is to stand for longer than that ([AtLeast]) is told so, in the background.
 func (h *Hold) Abandon() error { return (*engine.Hold)(h).Abandon() }
 
 // Owner returns the owner in the lock's hash: to look at, not for [WithOwner]. Sections of one

@@ -65,8 +65,14 @@ func (x *section) leaveStanding() {
 	}
 }
 
-// leaveStanding leaves to its lease what may stand of a claim.
+// leaveStanding leaves to its lease what may stand of a claim. Where that is to stand for longer it is told to, in the
+// background: no caller waits for the outcome.
 func (c *claim) leaveStanding() {
+	if now := c.lock.s.now(); c.account.AtLeast > c.account.Left && c.mustStand(now) > 0 {
+		op := c.op()
+		op.Lease = c.mustStand(now)
+		c.lock.s.cleanup.Add(c.endJob(op, c.latestEnd(now)))
+	}
 	c.retire(leftStanding)
 	c.lock.askAtOnce()
 }

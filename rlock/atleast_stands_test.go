@@ -1,0 +1,51 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// A hold that is abandoned leaves the lock to its lease. One that is to stand for longer stands for that all the same, whoever
+// abandons what, and also through Close.
+func TestAtLeastOutlivesAnAbandonedHold(t *testing.T) {
+	for what, leave := range map[string]func(t *testing.T, ses *rlock.Session, outer, inner *rlock.Hold){
+		"the inner one": func(t *testing.T, _ *rlock.Session, outer, inner *rlock.Hold) {
+			must(t, inner.Abandon())
+			must(t, outer.Unlock())
+		},
+		"the outer one": func(t *testing.T, _ *rlock.Session, outer, inner *rlock.Hold) {
+			must(t, outer.Abandon())
+			must(t, inner.Unlock())
+		},
+		"the last one": func(t *testing.T, _ *rlock.Session, outer, inner *rlock.Hold) {
+			must(t, inner.Unlock())
+			must(t, outer.Abandon())
+		},
+		"the inner one, and the session closes": func(t *testing.T, ses *rlock.Session, _, inner *rlock.Hold) {
+			must(t, inner.Abandon())
+			must(t, ses.Close())
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere locktest.Mutex) {
+				section, outer, err := m.Lock(ctx, rlock.AtLeast(time.Hour))
+				must(t, err)
+				_, inner, err := m.Lock(section)
+				must(t, err)
+				leave(t, ses, outer, inner)
+				locktest.Get(t, section.Done(), 10*time.Second, "the end of the section")
+				must(t, ses.Close()) // it waits for what goes on in the background
+				if left := locktest.PTTL(t, s, "x"); left < 59*time.Minute || left > time.Hour {
+					t.Errorf("the lock stands for %v yet, want an hour", left)
+				}
+				_, _, err = elsewhere.TryLock(ctx)
+				locktest.Is(t, "TryLock elsewhere", err, rlock.ErrNotAcquired)
+			})
+		})
+	}
+}
