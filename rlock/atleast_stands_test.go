@@ -49,3 +49,19 @@ func TestAtLeastOutlivesAnAbandonedHold(t *testing.T) {
 		})
 	}
 }
+
+// An extension to a sooner end ends the hold, and not the time for which the lock is to stand.
+func TestAtLeastOutlivesAnExtension(t *testing.T) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, _ *rlock.Session, m, elsewhere locktest.Mutex) {
+		section, h, err := m.Lock(ctx, rlock.Lease(time.Hour), rlock.AtLeast(30*time.Minute))
+		must(t, err)
+		must(t, h.Extend(ctx, 200*time.Millisecond))
+		locktest.Ends(t, section, 10*time.Second, rlock.ErrLost)
+		if left := locktest.PTTL(t, s, "x"); left < 29*time.Minute || left > 30*time.Minute {
+			t.Errorf("the lock stands for %v yet, want half an hour", left)
+		}
+		_, _, err = elsewhere.TryLock(ctx)
+		locktest.Is(t, "TryLock elsewhere", err, rlock.ErrNotAcquired)
+		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
+	})
+}

@@ -131,7 +131,7 @@ func (h *Hold) extension(now, d time.Duration) Op {
 		}
 	}
 	_, ends := x.holds.LastFixed(&h.held)
-	op.Lease = max(op.Lease, ends-now, c.account.Left-now)
+	op.Lease = max(op.Lease, ends-now, c.account.Left-now, c.account.AtLeast-now)
 	if !op.Away {
 		c.cut(now, op.Lease)
 	}

@@ -86,7 +86,7 @@ func (h *Hold) endInner() (err error, counted bool) {
 func (c *claim) leaseOfStaying(x *section) time.Duration {
 	now := c.lock.s.now()
 	_, ends := x.holds.LastFixed(nil)
-	keep := max(ends-now, c.account.Left-now, time.Millisecond)
+	keep := max(ends-now, c.account.Left-now, c.account.AtLeast-now, time.Millisecond)
 	if x.holds.Held() == len(x.holds.Fixed()) {
 		return keep
 	}
