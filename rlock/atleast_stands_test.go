@@ -5,9 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"relock/fairlock"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
+	"relock/rwlock"
 )
 
 // A hold that is abandoned leaves the lock to its lease. One that is to stand for longer stands for that all the same, whoever
@@ -64,4 +66,55 @@ func TestAtLeastOutlivesAnExtension(t *testing.T) {
 		locktest.Is(t, "TryLock elsewhere", err, rlock.ErrNotAcquired)
 		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 	})
+}
+
+// Inner holds end with their Unlock, also while the lock is to stand: they are not collected until then.
+func TestAtLeastCollectsNoInnerHolds(t *testing.T) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, _ *rlock.Session, m, elsewhere locktest.Mutex) {
+		section, outer, err := m.Lock(ctx, rlock.AtLeast(time.Hour))
+		must(t, err)
+		for range 10 {
+			_, inner, err := m.Lock(section)
+			must(t, err)
+			must(t, inner.Unlock())
+		}
+		for owner, n := range ownersOf(t, ctx, m) {
+			if n != 1 {
+				t.Errorf("%s has %d holds, want one", owner, n)
+			}
+		}
+		_, inner, err := m.Lock(section)
+		must(t, err)
+		must(t, outer.Unlock())
+		must(t, inner.Unlock())
+		if left := locktest.PTTL(t, s, "x"); left < 59*time.Minute || left > time.Hour {
+			t.Errorf("the lock stands for %v yet, want an hour", left)
+		}
+		_, _, err = elsewhere.TryLock(ctx)
+		locktest.Is(t, "TryLock elsewhere", err, rlock.ErrNotAcquired)
+	})
+}
+
+// ownersOf returns the owners of a lock and how many holds Redis counts for each.
+func ownersOf(t *testing.T, ctx context.Context, m locktest.Mutex) map[string]int {
+	t.Helper()
+	var owners map[string]int
+	switch m := m.(type) {
+	case *rlock.Mutex:
+		st, err := m.State(ctx)
+		must(t, err)
+		owners = st.Owners
+	case *fairlock.Mutex:
+		st, err := m.State(ctx)
+		must(t, err)
+		owners = st.Owners
+	case *rwlock.RWMutex:
+		st, err := m.State(ctx)
+		must(t, err)
+		owners = st.Owners
+	}
+	if len(owners) != 1 {
+		t.Errorf("the owners are %v", owners)
+	}
+	return owners
 }

@@ -61,12 +61,13 @@ func (c *claim) answered() {
 func (c *claim) busyByName() bool { return c.num == 0 && c.account.Busy }
 
 // surplus takes the ids of a side off the account that the holds of a section do not need, and
-// returns them: they are to be ended. Those of a side that is to stand for a while yet stay to the end.
+// returns them: they are to be ended. The last one of a side that is to stand for a while yet stays.
 func (c *claim) surplus(side int, x *section) []string {
+	needed := x.holds.Needed(side)
 	if p := c.account.Sides(c.prim)[side]; p != nil && leaves(p) && c.mustStand(c.lock.s.now()) > 0 {
-		return nil
+		needed = max(needed, 1)
 	}
-	return c.account.Surplus(c.kind, side, x.holds.Needed(side))
+	return c.account.Surplus(c.kind, side, needed)
 }
 
 // latestEnd returns when the lock ends in Redis at the latest if no further command for it is answered. A renewal
