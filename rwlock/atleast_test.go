@@ -10,6 +10,37 @@ import (
 	"relock/rwlock"
 )
 
+// A writer with AtLeast that has become a reader lets other readers in when the time is over, however long it reads.
+func TestADowngradedWriterLetsReadersInWhenAtLeastIsOver(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, d := within(t, time.Minute), s.Slowed(time.Second)
+		m, elsewhere := rwlock.New(dial(t, s, rlock.Config{}), "x"), rwlock.New(dial(t, s, rlock.Config{}), "x")
+		section, w, err := m.Lock(ctx, rlock.AtLeast(d))
+		must(t, err)
+		began := time.Now()
+		_, r, err := m.RLock(section)
+		must(t, err)
+		must(t, w.Unlock())
+		_, _, err = elsewhere.TryRLock(ctx)
+		is(t, "TryRLock before the time is over", err, rlock.ErrNotAcquired)
+		_, other, err := elsewhere.RLock(ctx, rlock.Wait(20*time.Second))
+		must(t, err)
+		if took := time.Since(began); took < d {
+			t.Errorf("a reader is in after %v, want %v", took, d)
+		}
+		if section.Err() != nil {
+			t.Error("the section has ended")
+		}
+		_, _, err = elsewhere.TryLock(ctx)
+		is(t, "TryLock beside readers", err, rlock.ErrNotAcquired)
+		must(t, other.Unlock())
+		must(t, r.Unlock())
+		_, w, err = elsewhere.TryLock(ctx)
+		must(t, err)
+		must(t, w.Unlock())
+	})
+}
+
 // A read hold that is unlocked leaves the lock to the shorter leases of those that stay, but for what is to stand for longer.
 func TestAtLeastOutlivesShorterReadHolds(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

@@ -48,6 +48,7 @@ type standing struct {
 	Left    time.Duration // until when a hold that was abandoned leaves the lock standing; 0: there is none
 	Cut     time.Duration // when a command that may bring the end closer was last about to be sent; 0: never
 	AtLeast time.Duration // until when the lock stands though its last hold was unlocked before; 0: no longer than that
+	Opens   bool          // no hold needs a side any more that stands for AtLeast, and holds of the other one stay
 }
 
 // A side is what may stand of one side of the lock.

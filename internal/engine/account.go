@@ -65,6 +65,7 @@ func (c *claim) busyByName() bool { return c.num == 0 && c.account.Busy }
 func (c *claim) surplus(side int, x *section) []string {
 	needed := x.holds.Needed(side)
 	if p := c.account.Sides(c.prim)[side]; p != nil && leaves(p) && c.mustStand(c.lock.s.now()) > 0 {
+		c.opensLater(side, x)
 		needed = max(needed, 1)
 	}
 	return c.account.Surplus(c.kind, side, needed)

@@ -51,3 +51,33 @@ func (c *claim) mustStand(now time.Duration) time.Duration {
 	}
 	return max(c.account.AtLeast-now, time.Millisecond)
 }
+
+// opensLater notes that no hold of a section needs a side any more that stands for a while yet. The section may go on, as
+// that of a writer who has become a reader: then the watchdog has to release the side.
+func (c *claim) opensLater(side int, x *section) {
+	if x.holds.Needed(side) == 0 && c.account.Counted(c.kind, side) > 0 {
+		c.account.Opens = true
+		c.reschedule()
+	}
+}
+
+// opensAt returns when a side is to be released that no hold needs; never if there is none.
+func (c *claim) opensAt() time.Duration {
+	if c.account == nil || !c.account.Opens {
+		return never
+	}
+	return c.account.AtLeast
+}
+
+// releaseOpened releases such a side when its time has come, in the background.
+func (c *claim) releaseOpened(now time.Duration) {
+	switch {
+	case c.state != held || c.sections == nil || c.opensAt() > now:
+		return
+	case c.account.Busy: // with a command whose answer comes first
+		c.account.Unsent = true
+	default:
+		c.endSurplus()
+	}
+	c.account.Opens = false
+}

@@ -18,6 +18,9 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 		l := c.lock
 		l.mu.Lock()
 		c.expire(now)
+		if c.account != nil && c.account.Opens {
+			c.releaseOpened(now)
+		}
 		if c.awaits == itsReuse && l.contention.keeper.until <= now {
 			l.giveBack()
 		}
@@ -84,7 +87,7 @@ func (c *claim) renewAfter(asked time.Duration) {
 			continue
 		}
 		until, d := x.holds.FirstFixed(min(minChecked, lease+1))
-		due, shortest = min(due, until), min(shortest, d)
+		due, shortest = min(due, until, c.opensAt()), min(shortest, d)
 		renewed = renewed || x.isRenewed()
 	}
 	if asked != never && !renewed {
