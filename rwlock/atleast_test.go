@@ -41,6 +41,29 @@ func TestADowngradedWriterLetsReadersInWhenAtLeastIsOver(t *testing.T) {
 	})
 }
 
+// A write hold that was abandoned keeps readers out for its lease, also if read holds of its section are unlocked.
+func TestAnAbandonedWriteHoldKeepsReadersOut(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		m, elsewhere := rwlock.New(dial(t, s, rlock.Config{}), "x"), rwlock.New(dial(t, s, rlock.Config{}), "x")
+		section, w, err := m.Lock(ctx, rlock.Lease(time.Hour))
+		must(t, err)
+		_, one, err := m.RLock(section)
+		must(t, err)
+		_, two, err := m.RLock(section)
+		must(t, err)
+		must(t, w.Abandon())
+		for what, h := range map[string]*rlock.Hold{"a read hold is unlocked": one, "so is the other": two} {
+			must(t, h.Unlock())
+			_, _, err = elsewhere.TryRLock(ctx)
+			is(t, "TryRLock when "+what, err, rlock.ErrNotAcquired)
+		}
+		if left := locktest.PTTL(t, s, "x"); left < 59*time.Minute {
+			t.Errorf("the lock stands for %v yet, want an hour", left)
+		}
+	})
+}
+
 // A read hold that is unlocked leaves the lock to the shorter leases of those that stay, but for what is to stand for longer.
 func TestAtLeastOutlivesShorterReadHolds(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

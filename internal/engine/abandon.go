@@ -39,6 +39,10 @@ func (h *Hold) Abandon() (err error) {
 	c.noHandOver = true
 	m := c.needAccount()
 	m.Left = max(m.Left, c.standsUntil(h))
+	if side := int(h.held.Side); leaves(m.Sides(c.prim)[side]) {
+		m.AtLeast = max(m.AtLeast, m.Left) // a writer's other holds, which read, do not let readers in before
+		c.opensLater(side, x)
+	}
 	if left == 0 {
 		x.leaveStanding()
 		return nil
