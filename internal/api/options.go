@@ -103,7 +103,8 @@ func Retry(b clock.Backoff) Option {
 }
 
 // Keeps is for a Lock whose caller gives up, when the wait lasts, what it holds beyond the sections
-// of ctx: only those make it a part of a deadlock. What it gives up does not stand for an AtLeast.
+// of ctx: only those make it a part of a deadlock, and have Shutdown let it wait. What it gives up does not stand for an
+// AtLeast.
 func Keeps(ctx context.Context) Option { return func(o *Options) { o.Keeps = ctx } }
 
 // Async has a Do not wait for the answer to its release.

@@ -182,7 +182,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		return nil, nil, api.OfContext(a.ctx)
 	}
 	for {
-		if s.life.Draining.Load() && !s.inSection(a.ctx) {
+		if s.life.Draining.Load() && !s.inSection(a.around()) {
 			return nil, nil, ErrClosed
 		}
 		l, err := h.lockFor()

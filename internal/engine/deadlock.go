@@ -24,14 +24,10 @@ var _ deadlock.Suspect = (*suspect)(nil)
 // mayBlock notes that the caller waits, if it does so inside of open sections, and looks for a
 // deadlock. No mutex may be held.
 func (a *acquisition) mayBlock() {
-	ctx := a.ctx
-	if a.opts.Keeps != nil {
-		ctx = a.opts.Keeps
-	}
 	var sections []*section
 	var in []deadlock.Claim
 	var watches []*deadlock.Watch
-	for x := range sectionsAround(ctx, holds.OwnerKey{}) { // not those outside of WithOwner and WithoutOwner
+	for x := range sectionsAround(a.around(), holds.OwnerKey{}) { // not those outside of WithOwner and WithoutOwner
 		if x.claim.num != 0 && !x.ctx.HasEnded() {
 			sections = append(sections, x)
 			in = append(in, x.claim.forWatch())

@@ -13,6 +13,14 @@ import (
 // owner that was named, or hidden, inside of a section does not lead out of it.
 type sectionKey struct{}
 
+// around returns the context whose sections stay when the caller gives up: see [api.Keeps].
+func (a *acquisition) around() context.Context {
+	if a.opts.Keeps != nil {
+		return a.opts.Keeps
+	}
+	return a.ctx
+}
+
 // Around is for package holds.
 func (x *section) Around() context.Context { return x.ctx.Parent }
 

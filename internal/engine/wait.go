@@ -77,12 +77,15 @@ func (a *acquisition) aboutToWait() error {
 	if l.s.trace != nil {
 		a.traceWaiting(c)
 	}
-	outside := true
-	if a.ctx.Value(sectionKey{}) != nil || a.opts.Keeps != nil {
-		outside = !l.s.inSection(a.ctx)
+	outside, around := true, a.ctx
+	if a.opts.Keeps != nil {
+		around = a.around()
+	}
+	if around.Value(sectionKey{}) != nil {
+		outside = !l.s.inSection(around)
 		a.mayBlock()
-	} else if a.ctx.Value(severalKey{}) != nil {
-		outside = !l.s.inSection(a.ctx)
+	} else if around.Value(severalKey{}) != nil {
+		outside = !l.s.inSection(around)
 	}
 	l.mu.Lock()
 	a.outside = outside
