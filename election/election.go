@@ -103,7 +103,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.Loc
 			if p.atLeast > 0 {
 				(*engine.Hold)(hold).StandAtLeast(p.atLeast)
 			}
-			living.begin(e.seat(), reign{section, l})
+			l.forget = living.begin(e.seat(), reign{section, l})
 			return section, l, nil
 		}
 		lost := errors.Is(err, rlock.ErrLost) || section.Err() != nil

@@ -11,3 +11,6 @@ func Living() int {
 	defer living.mu.RUnlock()
 	return len(living.of)
 }
+
+// Reigns returns how many leaderships of the handle's seat are kept.
+func Reigns(e *Election) int { return len(living.at(e.seat(), nil)) }

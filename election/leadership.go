@@ -16,6 +16,7 @@ type Leadership struct {
 	election *Election
 	hold     *rlock.Hold
 	resigned atomic.Bool
+	forget   func() // for IsLeader, once it has begun
 }
 
 // Term returns the number of this leadership. It is greater than that of every earlier leader of
@@ -82,6 +83,9 @@ func (l *Leadership) Resign() error {
 		return fmt.Errorf("resign: %w", rlock.ErrNotHeld)
 	}
 	l.resigned.Store(true)
+	if l.forget != nil {
+		defer l.forget()
+	}
 	if err := l.hold.Unlock(); err != nil {
 		return fmt.Errorf("resign: %w", err)
 	}

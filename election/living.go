@@ -41,7 +41,7 @@ type reign struct {
 	l       *Leadership
 }
 
-// reigns are the leaderships of this process whose contexts have not ended. They are kept beside the
+// reigns are the leaderships of this process that have not resigned, and whose contexts have not ended. They are kept beside the
 // handles, each of which is as good as any other of its name and session.
 type reigns struct {
 	mu sync.RWMutex // not held while code of the callers' contexts runs
@@ -50,12 +50,16 @@ type reigns struct {
 
 var living = reigns{of: map[seat][]reign{}}
 
-// begin notes a leadership, until its context ends.
-func (x *reigns) begin(at seat, r reign) {
+// begin notes a leadership, until its context ends, or forget is called: that of a nested one ends with the outermost.
+func (x *reigns) begin(at seat, r reign) (forget func()) {
 	x.mu.Lock()
 	x.of[at] = append(x.of[at], r)
 	x.mu.Unlock()
-	context.AfterFunc(r.section, func() { x.end(at, r.l) })
+	stop := context.AfterFunc(r.section, func() { x.end(at, r.l) })
+	return func() {
+		stop()
+		x.end(at, r.l)
+	}
 }
 
 func (x *reigns) end(at seat, l *Leadership) {
