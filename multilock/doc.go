@@ -20,6 +20,7 @@
 // Others get their turn. A caller that holds some of the locks waits for the next one for at
 // most a second. Then it releases them, pauses for about a tenth of that time, and begins
 // anew. The time doubles from round to round, so that locks with long queues are had at last.
+// Inside of another section it first waits for that lock alone, where a deadlock shows.
 // That ends a deadlock with callers that take the locks in another order: Redisson's
 // RedissonMultiLock, which takes them in the order given and gives up after 1.5 s for each lock,
 // or a Lock of one lock inside the section of another.

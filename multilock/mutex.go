@@ -124,6 +124,7 @@ type try struct {
 	atLeast  time.Duration // for how long they stand, also if they are unlocked before
 	deadline time.Time     // of Wait; zero: none
 	once     bool          // one attempt at each lock
+	behind   int           // the lock that the last round has waited for in vain, by its index; 0: none, for it held no other
 }
 
 func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Context, *Hold, error) {
@@ -159,7 +160,32 @@ func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Cont
 		if !t.pause(ctx, clock.Jitter(min(bound/8, time.Second))) {
 			return nil, nil, over(ctx, err)
 		}
+		if err = t.standBy(ctx); err != nil {
+			if passes(ctx, err) {
+				err = over(ctx, err)
+			}
+			return nil, nil, err
+		}
 	}
+}
+
+// standBy waits, inside of a section, for the lock that the last round has waited for in vain, and holds none of the others
+// meanwhile. That wait shows a deadlock of the sections around several multi-locks. Their rounds alone may not: of two that want
+// one more lock both, each has that in turn when the other one waits for it, and gives way.
+func (t *try) standBy(ctx context.Context) error {
+	i := t.behind
+	if t.behind = 0; i == 0 || !engine.LiesInSection(ctx) {
+		return nil
+	}
+	opts := []rlock.LockOption{api.Keeps(t.outer)}
+	if d, bounded := t.wait(false, 0); bounded {
+		opts = append(opts, rlock.Wait(d))
+	}
+	_, hold, err := t.locks[i].Lock(ctx, opts...)
+	if err == nil {
+		_ = hold.Unlock() // the next round takes it in its turn
+	}
+	return err
 }
 
 // over is the error of a wait that is over; err is why the last round failed.
@@ -208,8 +234,11 @@ func (t *try) take(section context.Context, h *Hold, bound time.Duration) (conte
 		opts = append(opts[:len(opts):len(opts)], rlock.Wait(d))
 	}
 	inner, hold, err := t.locks[i].Lock(section, opts...)
-	if err == nil {
+	switch {
+	case err == nil:
 		h.holds = append(h.holds, hold)
+	case errors.Is(err, rlock.ErrNotAcquired):
+		t.behind = i
 	}
 	return inner, err
 }

@@ -33,6 +33,17 @@ func sectionsAround(ctx context.Context, key any) iter.Seq[*section] {
 	}
 }
 
+// LiesInSection reports whether ctx lies in an open section of any session. It runs code of the caller's context: no mutex may
+// be held.
+func LiesInSection(ctx context.Context) bool {
+	for x := range sectionsAround(ctx, sectionKey{}) {
+		if !x.ctx.HasEnded() {
+			return true
+		}
+	}
+	return false
+}
+
 // lineage returns what a context whose owner is innermost says about one lock of the session: the
 // sections of that lock that it lies in, from the inside out, and the named owner around them. It fails
 // if the context lies in an open section of another kind of lock under the same key, or if no owner can
