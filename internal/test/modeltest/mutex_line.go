@@ -22,21 +22,32 @@ func (m *Mutex) grantLease() time.Duration { return min(waiting.GrantLease, m.w.
 func (m *Mutex) unconfirmed(t *claim, ttl time.Duration) bool {
 	age := time.Since(t.granted)
 	return m.lined() && !t.granted.IsZero() && age < waiting.ConfirmAfter && ttl >= m.grantLease()-age &&
-		(m.kind.Fair || !slices.ContainsFunc(m.w.Waiting(), func(c *Call) bool {
-			_, ok := c.Data.(*lockCall)
-			return ok && c.Actor.Seat == t.seat
-		}))
+		(m.kind.Fair || !m.awaited(t))
+}
+
+// awaited reports whether others of a claim's process wait for the lock.
+func (m *Mutex) awaited(t *claim) bool {
+	return slices.ContainsFunc(m.w.Waiting(), func(c *Call) bool {
+		_, ok := c.Data.(*lockCall)
+		return ok && c.Actor.Seat == t.seat
+	})
 }
 
 // lined reports whether releases may grant the lock.
 func (m *Mutex) lined() bool { return m.kind.Line != "" || m.kind.Fair }
 
-// confirmed notes that the locks were confirmed that had been granted so long ago. That is done once whatever
-// has become of the section's context: the grant's lease is shorter than what was asked for.
+// confirmed notes that the locks were confirmed that had been granted so long ago, or are awaited. That is done
+// once whatever has become of the section's context: the grant's lease is shorter than what was asked for.
 func (m *Mutex) confirmed() {
 	for _, t := range m.by {
-		at := t.granted.Add(waiting.ConfirmAfter)
-		if !m.lined() || t.granted.IsZero() || t.confirmed || t.over != nil || t.dead || time.Now().Before(at) {
+		now, at := time.Now(), t.granted.Add(waiting.ConfirmAfter)
+		if !m.lined() || t.granted.IsZero() || t.confirmed || t.over != nil || t.dead {
+			continue
+		}
+		if now.Before(at) {
+			if m.awaited(t) {
+				m.mayLast(now.Add(m.w.Config.Lease))
+			}
 			continue
 		}
 		t.confirmed = true

@@ -73,12 +73,26 @@ func (m *RW) unconfirmed(t *claim, left time.Duration) bool {
 		})
 }
 
+// awaited reports whether others of a claim's process wait for the lock.
+func (m *RW) awaited(t *claim) bool {
+	return slices.ContainsFunc(m.w.Waiting(), func(c *Call) bool {
+		_, ok := c.Data.(*rwCall)
+		return ok && c.Actor.Seat == t.seat
+	})
+}
+
 // confirmed notes that what was granted so long ago was confirmed: see Mutex.confirmed.
 func (m *RW) confirmed() {
 	for _, l := range m.lives {
 		for _, t := range l.by {
-			at := t.granted.Add(waiting.ConfirmAfter)
-			if t.granted.IsZero() || t.confirmed || t.over != nil || t.dead || time.Now().Before(at) {
+			now, at := time.Now(), t.granted.Add(waiting.ConfirmAfter)
+			if t.granted.IsZero() || t.confirmed || t.over != nil || t.dead {
+				continue
+			}
+			if now.Before(at) {
+				if m.awaited(t) {
+					l.mayLast(now.Add(m.w.Config.Lease))
+				}
 				continue
 			}
 			t.confirmed = true
