@@ -90,7 +90,7 @@ func (c *claim) liveSections() (item renewalItem) {
 }
 
 // askAll asks several contexts, all at once: one that blocks must not keep the lock from the callers of the others, who
-// share it. It has contextPatience once some section lives.
+// share it. It has contextPatience once some section lives, so that a pause of the whole process counts against none.
 func (c *claim) askAll(item renewalItem, all []wish) renewalItem {
 	lives := make(chan *section, len(all)) // nil: the context has ended
 	for _, w := range all {
@@ -101,20 +101,20 @@ func (c *claim) askAll(item renewalItem, all []wish) renewalItem {
 			lives <- w.x
 		})
 	}
-	patience := time.NewTimer(contextPatience)
-	defer patience.Stop()
-	for range all {
-		var late <-chan time.Time
-		if len(item.alive) > 0 {
-			late = patience.C
-		}
+	var late <-chan time.Time
+	for over, n := false, 0; n < len(all) && (!over || len(lives) > 0); { // what has answered counts, also at the end
 		select {
 		case x := <-lives:
-			if x != nil && !slices.Contains(item.alive, x) {
-				item.alive = append(item.alive, x)
+			n++
+			if x == nil || slices.Contains(item.alive, x) {
+				break
+			}
+			item.alive = append(item.alive, x)
+			if late == nil {
+				late = time.After(contextPatience)
 			}
 		case <-late:
-			return item
+			over = true
 		}
 	}
 	return item
