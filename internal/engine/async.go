@@ -107,8 +107,12 @@ func (d *asyncRelease) send() {
 	l, s := c.lock, c.lock.s
 	if d.trace != nil && d.traceDone == nil {
 		l.unlock()
-		d.traceDone = d.trace.ReleaseStart(d.quit)
+		end, late := s.releaseStart(d.trace, d.quit)
 		l.mu.Lock()
+		if late != nil {
+			return // quit has sent it
+		}
+		d.traceDone = end
 	}
 	j := &d.job
 	*j = redis.Job{Name: c.prim.Names().Name(), Until: c.latestEnd(d.now), Heard: d.Hear, Again: d.again, Done: d.done}

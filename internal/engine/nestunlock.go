@@ -50,7 +50,11 @@ func (h *Hold) unlockInner(d *report.Hold) error {
 		return err
 	}
 	c.lock.unlock()
-	traceDone := d.ReleaseStart(func() { e.quit(cmds) })
+	traceDone, late := s.releaseStart(d, func() { e.quit(cmds) })
+	if late != nil {
+		c.lock.mu.Lock()
+		return late
+	}
 	r, sent := s.redis.Sender.Release(ctx, cmds...)
 	c.lock.mu.Lock()
 	if len(r.Unconfirmed) > 0 {

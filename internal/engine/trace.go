@@ -59,21 +59,33 @@ func (a *acquisition) quit() {
 	}
 }
 
-// sendTraced is the rest of claim.release with hooks. Others wait for the release, and not for code of the caller's: ReleaseStart
-// has the release timeout, as Redis has, and ReleaseEnd comes behind the answer.
+// releaseStart calls the hook ReleaseStart. Others wait for the release, and not for code of the caller's: the hook has the
+// release timeout, as Redis has. If it blocks for longer, or ends the goroutine, quit is called, which is to have the release
+// sent without it. late is then the error that stands for the answer; end has been told of it. A nil Hold has no hook.
+func (s *Session) releaseStart(d *report.Hold, quit func()) (end func(err error, gone bool), late error) {
+	if d == nil {
+		return func(error, bool) {}, nil
+	}
+	timer := time.AfterFunc(s.cfg.ReleaseTimeout, quit)
+	end = d.ReleaseStart(func() {
+		if timer.Stop() {
+			quit()
+		}
+	})
+	if !timer.Stop() {
+		late = redis.NotReleased(context.DeadlineExceeded)
+		end(late, false)
+	}
+	return end, late
+}
+
+// sendTraced is the rest of claim.release with hooks. ReleaseEnd comes behind the answer.
 func sendTraced(e claimRelease, cmds []redis.ReleaseCommand, d *report.Hold) error {
 	l, s := e.c.lock, e.c.lock.s
 	all := slices.Clone(cmds) // those of the caller are on its stack
-	late := time.AfterFunc(s.cfg.ReleaseTimeout, func() { e.quit(all) })
-	done := d.ReleaseStart(func() {
-		if late.Stop() {
-			e.quit(all)
-		}
-	})
-	if !late.Stop() {
-		err := redis.NotReleased(context.DeadlineExceeded)
-		done(err, false)
-		return err
+	done, late := s.releaseStart(d, func() { e.quit(all) })
+	if late != nil {
+		return late
 	}
 	r, sent := s.redis.Sender.Release(s.releaseLimit.At(e.now), all...)
 	l.mu.Lock()
@@ -105,8 +117,8 @@ func (e *innerRelease) quit(cmds []redis.ReleaseCommand) {
 // quit sends a release that no caller waits for.
 func (d *asyncRelease) quit() {
 	l := d.c.lock
-	d.traceDone = func(error, bool) {} // it is told already
 	l.mu.Lock()
+	d.traceDone = func(error, bool) {} // it is told by releaseStart
 	d.send()
 	l.unlock()
 }

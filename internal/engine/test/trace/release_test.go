@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -91,5 +92,61 @@ func TestReleaseStartThatBlocksHasTheReleaseTimeout(t *testing.T) {
 		free <- struct{}{}
 		locktest.Is(t, "Unlock", locktest.Get(t, unlocked, 10*time.Second, "Unlock"), rlock.ErrUnavailable)
 		locktest.Is(t, "ReleaseEnd", locktest.Get(t, ended, 10*time.Second, "ReleaseEnd"), rlock.ErrUnavailable)
+	})
+}
+
+// So has the ReleaseStart of an UnlockAsync, and that of an inner hold of a name.
+func TestReleaseStartThatBlocksHasTheReleaseTimeoutInEachUnlock(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		var armed atomic.Bool
+		hit, free := make(chan struct{}), make(chan struct{})
+		ended := make(chan error, 4)
+		ses := locktest.Dial(t, s, rlock.Config{ReleaseTimeout: 500 * time.Millisecond, Trace: &rlock.Trace{
+			ReleaseStart: func(ctx context.Context, _ locktrace.ReleaseStart) context.Context {
+				if armed.CompareAndSwap(true, false) {
+					hit <- struct{}{}
+					<-free
+				}
+				return ctx
+			},
+			ReleaseEnd: func(_ context.Context, e locktrace.ReleaseEnd) { ended <- e.Err },
+		}})
+		private := locktest.Within(t, time.Minute)
+		named, m := rlock.WithOwner(private, "me"), rlock.New(ses, "x")
+		async := func(h *rlock.Hold) error { h.UnlockAsync(); return nil }
+		for what, c := range map[string]struct {
+			ctx    context.Context
+			unlock func(*rlock.Hold) error
+			holds  int
+			want   error
+		}{
+			"UnlockAsync":       {private, async, 1, nil},
+			"inner Unlock":      {named, (*rlock.Hold).Unlock, 2, rlock.ErrUnavailable},
+			"inner UnlockAsync": {named, async, 2, nil},
+		} {
+			var holds []*rlock.Hold
+			for range c.holds {
+				_, h, err := m.Lock(c.ctx)
+				must(t, err)
+				holds = append(holds, h)
+			}
+			armed.Store(true)
+			unlocked := locktest.Go(func() error { return c.unlock(holds[len(holds)-1]) })
+			locktest.Get(t, hit, 10*time.Second, what+": ReleaseStart")
+			got := locktest.Get(t, locktest.GoLock(m, c.ctx), 20*time.Second, what+": the lock behind ReleaseStart")
+			must(t, got.Err)
+			free <- struct{}{}
+			if err := locktest.Get(t, unlocked, 10*time.Second, what); !errors.Is(err, c.want) {
+				t.Errorf("%s: %v, want %v", what, err, c.want)
+			}
+			locktest.Is(t, what+": ReleaseEnd", locktest.Get(t, ended, 10*time.Second, "ReleaseEnd"), rlock.ErrUnavailable)
+			must(t, got.Hold.Unlock())
+			must(t, locktest.Get(t, ended, 10*time.Second, "ReleaseEnd"))
+			if c.holds > 1 {
+				must(t, holds[0].Unlock())
+				must(t, locktest.Get(t, ended, 10*time.Second, "ReleaseEnd"))
+			}
+			redistest.Eventually(t, 10*time.Second, what+": the lock to be free", func() bool { return locktest.Free(t, s, "x") })
+		}
 	})
 }
