@@ -110,7 +110,8 @@ func (m *Mutex) checkLine() {
 	m.checkInLine(entries)
 }
 
-// checkInLine: whoever waits for a lock that another process holds has its session in the line. Of a session
+// checkInLine: whoever waits for a lock that another process holds has its session in the line, unless that has just found
+// its own claim gone: it may be leaving the lock to others. Of a session
 // with a named waiter that is not sure in each instant: the entries of one name are the same text.
 func (m *Mutex) checkInLine(entries map[string]string) {
 	if m.kind.Line == "" || m.owner == "" || !m.calm() || time.Since(m.since) <= yields { // it may have left it to that owner
@@ -123,7 +124,7 @@ func (m *Mutex) checkInLine(entries map[string]string) {
 			od, ok := o.Data.(*lockCall)
 			return ok && od.session == d.session && od.owner != ""
 		})
-		if !ok || here || named {
+		if !ok || here || named || time.Since(m.learnt[c.Actor.Seat]) <= yields {
 			continue
 		}
 		if _, in := entries[d.session]; !in {
