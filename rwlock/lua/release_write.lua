@@ -78,10 +78,7 @@ if redis.call('HLEN', KEYS[1]) == 1 then
     local booked = booking and due(booking, now)
     next, more = call_writer(at, now, math.max(readers_ms + 1, booked or 0))
     marked = next and not booked
-    if marked then
-      redis.pcall('ZREM', LINE, 'm') -- that of a writer who may wait no more can be longer
-      keep_out(1000 + readers_ms, now)
-    end
+    if marked then keep_out(1000 + readers_ms, now) end
   else
     next, more, given = let_writer_in(heads, booking, at, now, 1)
   end
