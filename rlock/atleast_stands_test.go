@@ -12,8 +12,8 @@ import (
 	"relock/rwlock"
 )
 
-// A hold that is abandoned leaves the lock to its lease. One that is to stand for longer stands for that all the same, whoever
-// abandons what, and also through Close.
+// A hold that is abandoned leaves the lock to its lease. A lock that is to stand for longer does so all the same, whichever of
+// its holds is abandoned, and also through Close.
 func TestAtLeastOutlivesAnAbandonedHold(t *testing.T) {
 	for what, leave := range map[string]func(t *testing.T, ses *rlock.Session, outer, inner *rlock.Hold){
 		"the inner one": func(t *testing.T, _ *rlock.Session, outer, inner *rlock.Hold) {

@@ -110,8 +110,8 @@ func (m *Mutex) checkLine() {
 	m.checkInLine(entries)
 }
 
-// checkInLine: whoever waits for a lock that another process holds has its session in the line, unless that has just found
-// its own claim gone: it may be leaving the lock to others. Of a session
+// checkInLine: the session of a caller that waits for a lock of another process stands in the line. One that has just found
+// its own claim gone need not yet: it may be leaving the lock to others. Of a session
 // with a named waiter that is not sure in each instant: the entries of one name are the same text.
 func (m *Mutex) checkInLine(entries map[string]string) {
 	if m.kind.Line == "" || m.owner == "" || !m.calm() || time.Since(m.since) <= yields { // it may have left it to that owner

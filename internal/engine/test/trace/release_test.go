@@ -62,41 +62,8 @@ func TestReleaseEndThatBlocksHoldsUpItsUnlockOnly(t *testing.T) {
 }
 
 // A ReleaseStart that blocks has the release timeout, as an answer of Redis has: then the release is sent without it, and the
-// next caller of the session has the lock.
+// next caller of the session has the lock. That holds for each Unlock.
 func TestReleaseStartThatBlocksHasTheReleaseTimeout(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		var armed atomic.Bool
-		hit, free := make(chan struct{}), make(chan struct{})
-		ended := make(chan error, 2)
-		ses := locktest.Dial(t, s, rlock.Config{ReleaseTimeout: 500 * time.Millisecond, Trace: &rlock.Trace{
-			ReleaseStart: func(ctx context.Context, _ locktrace.ReleaseStart) context.Context {
-				if armed.CompareAndSwap(true, false) {
-					hit <- struct{}{}
-					<-free
-				}
-				return ctx
-			},
-			ReleaseEnd: func(_ context.Context, e locktrace.ReleaseEnd) { ended <- e.Err },
-		}})
-		ctx := locktest.Within(t, 30*time.Second)
-		m := rlock.New(ses, "x")
-		_, h, err := m.Lock(ctx)
-		must(t, err)
-		armed.Store(true)
-		unlocked := locktest.Go(h.Unlock)
-		locktest.Get(t, hit, 10*time.Second, "ReleaseStart")
-		got := locktest.Get(t, locktest.GoLock(m, ctx), 20*time.Second, "the lock behind ReleaseStart")
-		must(t, got.Err)
-		must(t, got.Hold.Unlock())
-		must(t, locktest.Get(t, ended, 10*time.Second, "ReleaseEnd of the second"))
-		free <- struct{}{}
-		locktest.Is(t, "Unlock", locktest.Get(t, unlocked, 10*time.Second, "Unlock"), rlock.ErrUnavailable)
-		locktest.Is(t, "ReleaseEnd", locktest.Get(t, ended, 10*time.Second, "ReleaseEnd"), rlock.ErrUnavailable)
-	})
-}
-
-// So has the ReleaseStart of an UnlockAsync, and that of an inner hold of a name.
-func TestReleaseStartThatBlocksHasTheReleaseTimeoutInEachUnlock(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var armed atomic.Bool
 		hit, free := make(chan struct{}), make(chan struct{})
@@ -120,6 +87,7 @@ func TestReleaseStartThatBlocksHasTheReleaseTimeoutInEachUnlock(t *testing.T) {
 			holds  int
 			want   error
 		}{
+			"Unlock":            {private, (*rlock.Hold).Unlock, 1, rlock.ErrUnavailable},
 			"UnlockAsync":       {private, async, 1, nil},
 			"inner Unlock":      {named, (*rlock.Hold).Unlock, 2, rlock.ErrUnavailable},
 			"inner UnlockAsync": {named, async, 2, nil},
