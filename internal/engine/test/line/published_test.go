@@ -72,7 +72,7 @@ func TestWheneverTheLockIsFreeJavaIsTold(t *testing.T) {
 				m := rlock.New(holder, name)
 				granted := int64(0)
 				for round := range 24 {
-					_, h, err := m.Lock(ctx)
+					section, h, err := m.Lock(ctx)
 					must(t, err)
 					var next <-chan locktest.Locked
 					if c.waits {
@@ -91,6 +91,8 @@ func TestWheneverTheLockIsFreeJavaIsTold(t *testing.T) {
 					if forced := round%3 == 2; forced {
 						_, err = rlock.New(other, name).ForceUnlock(ctx)
 						must(t, err)
+						// An Unlock that has not heard of it asks Redis, and has the line go on: that is a round more.
+						locktest.Get(t, section.Done(), 10*time.Second, "the end of the holder's section")
 						locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 					} else {
 						must(t, h.Unlock())
