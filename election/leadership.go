@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"relock/internal/calls"
 	"relock/internal/script"
@@ -49,23 +50,19 @@ func (l *Leadership) Publish(ctx context.Context, value string) error {
 	if l.resigned.Load() {
 		return l.election.wrap(op, rlock.ErrNotHeld)
 	}
-	return l.send(ctx, op, value, revision)
+	return l.send(ctx, l.election.handle.Session().Config().ReleaseTimeout, op, value, revision)
 }
 
 // revisions orders the values of a leader. All of a leader's values come from this process.
 var revisions atomic.Int64
 
-func (l *Leadership) publish(ctx context.Context, op, value string) error {
-	return l.send(ctx, op, value, revisions.Add(1))
-}
-
-func (l *Leadership) send(ctx context.Context, op, value string, revision int64) error {
+func (l *Leadership) send(ctx context.Context, bound time.Duration, op, value string, revision int64) error {
 	e := l.election
 	cmd := script.Command{Script: publishScript, Keys: e.keys(), Args: []string{
 		l.hold.Owner(), script.Itoa(l.Term()), script.Itoa(revision), value, e.channel(), e.names.Publish,
 	}}
 	var leads int64
-	err := e.handle.Calls().Call(ctx, op, cmd, calls.Integer(&leads))
+	err := e.handle.Calls().CallWithin(ctx, bound, op, cmd, calls.Integer(&leads))
 	if err == nil && leads == 0 {
 		err = e.wrap(op, rlock.ErrLost)
 	}

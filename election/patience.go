@@ -8,6 +8,7 @@ import (
 
 	"relock/internal/api"
 	"relock/internal/clock"
+	"relock/internal/engine"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -44,11 +45,19 @@ func (p *patience) next() {
 	}
 }
 
+// bound is for how long a value is sent: not behind the end of Wait, but for as long as a TryLock waits for Redis.
+func (p *patience) bound(c *engine.Config) time.Duration {
+	if p.deadline.IsZero() {
+		return c.ReleaseTimeout
+	}
+	return min(c.ReleaseTimeout, max(c.TryTimeout(), time.Until(p.deadline)))
+}
+
 // publish publishes the first value of a leadership. While Redis is away it goes on trying, as a
 // Lock does, for as long as the leadership lasts.
 func (p *patience) publish(section context.Context, l *Leadership, value string) error {
 	for n := 0; ; n++ {
-		err := l.publish(section, "campaign", value)
+		err := l.send(section, p.bound(l.election.handle.Session().Config()), "campaign", value, revisions.Add(1))
 		if !p.waits || !errors.Is(err, rlock.ErrUnavailable) || script.Denied(err) || p.over() || clock.Pause(section, n) != nil {
 			return err
 		}
