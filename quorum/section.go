@@ -98,7 +98,8 @@ func (x *section) remaining() time.Duration {
 
 // release gives all votes back, at the same time. It blocks until the Redises have answered, but
 // not longer than for one of them if those that have not answered are no majority's loss: the
-// votes of the others leave a majority for the next caller.
+// votes of the others leave a majority for the next caller. Nor if there was no majority: then
+// its caller waits for an error.
 //
 // Errors: ErrLost or ErrClosed if the votes were less than a majority before; the client's if so
 // many are not confirmed that others may have to wait.
@@ -121,7 +122,7 @@ func (x *section) release() error {
 	defer timer.Stop()
 	var gone, errs []error
 	silent, late := len(votes), false
-	for silent > 0 && !(late && silent+len(errs) <= len(x.m.nodes)-x.m.need) {
+	for silent > 0 && !(late && (!x.formed || silent+len(errs) <= len(x.m.nodes)-x.m.need)) {
 		select {
 		case <-timer.C:
 			late = true
