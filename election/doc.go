@@ -23,7 +23,9 @@
 // # What is not
 //
 // Failover: Redis replicates asynchronously. A promoted replica may not know the leader, and
-// make another one, with the same term, until the first one's next renewal. A leader that was
+// make another one, with the same term, until the first one's next renewal. It, or a Redis that was
+// restarted from an append-only file, may know the leader and not the value that was published last: then
+// observers see the value before, or no leader, until the next [Leadership.Publish]. A leader that was
 // paused, or whose clock runs slower than Redis's by more than 3.4 % (5 % with leases up to 20 s),
 // may act for a moment beside the next. Protect what must never happen twice by a resource that
 // checks the term.
