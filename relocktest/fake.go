@@ -79,15 +79,15 @@ func (f *Fake) acquire(ctx context.Context) (*fakeSection, context.Context, erro
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if in != nil && in == f.now { // a context may outlive its section
-		return in, in.enter(ctx, f), nil
-	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, errors.Join(rlock.ErrNotAcquired, err)
 		}
 		if f.refusal != nil {
 			return nil, nil, f.refusal
+		}
+		if in != nil && in == f.now { // a context may outlive its section
+			return in, in.enter(ctx, f), nil
 		}
 		if f.now == nil {
 			f.now = &fakeSection{owner: name, left: make(chan struct{})}
@@ -149,9 +149,9 @@ func (f *Fake) end(cause error) {
 	close(x.left)
 }
 
-// Refuse makes every later Do return err without running its function, until Refuse(nil).
-// Use [rlock.ErrNotAcquired] for a lock that another process holds, and rlock.ErrUnavailable
-// for a Redis that cannot be reached.
+// Refuse makes every later Do return err without running its function, until Refuse(nil): also one inside of
+// an open section, which goes on. Use [rlock.ErrNotAcquired] for a lock that another process holds, and
+// rlock.ErrUnavailable for a Redis that cannot be reached.
 func (f *Fake) Refuse(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -137,6 +137,37 @@ func TestFakeRefuses(t *testing.T) {
 	}
 }
 
+// A nested Do is refused in an outage as any other, by a Fake as by the lock that it stands for, and the section
+// around it goes on.
+func TestFakeRefusesANestedSection(t *testing.T) {
+	t.Parallel()
+	r, fake := relocktest.Start(t), new(relocktest.Fake)
+	for name, c := range map[string]struct {
+		lock   relocktest.Doer
+		outage func(begins bool)
+	}{
+		"real": {rlock.New(r.Session(t, rlock.Config{}), "job"), func(begins bool) {
+			r.Refuse(map[bool]string{true: "LOADING Redis is loading the dataset in memory"}[begins])
+		}},
+		"fake": {fake, func(begins bool) {
+			fake.Refuse(map[bool]error{true: rlock.ErrUnavailable}[begins])
+		}},
+	} {
+		must(t, c.lock.Do(t.Context(), func(section context.Context) error {
+			c.outage(true)
+			err := c.lock.Do(section, func(context.Context) error { t.Error(name, ": it runs"); return nil }, rlock.Wait(0))
+			if !errors.Is(err, rlock.ErrUnavailable) {
+				t.Errorf("%s: in an outage: %v", name, err)
+			}
+			if section.Err() != nil {
+				t.Errorf("%s: the section around it: %v", name, context.Cause(section))
+			}
+			c.outage(false)
+			return c.lock.Do(section, func(context.Context) error { return nil })
+		}))
+	}
+}
+
 func TestFakeIsFreeAfterAPanic(t *testing.T) {
 	var f relocktest.Fake
 	func() {
