@@ -130,6 +130,25 @@ func TestStopLosesTheLockAndResumeHeals(t *testing.T) {
 	})
 }
 
+// In a bubble a session can be closed beside a Close that waits for Redis, as that of the test's end is where the tested
+// code closes it too. The bubble stood still for ever: its time passes only while all in it wait for channels and the like.
+func TestClosedTwiceInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := relocktest.Start(t)
+		s := r.Session(t, rlock.Config{})
+		_, _, err := rlock.New(s, "job").Lock(t.Context())
+		must(t, err)
+		r.Stop()
+		first := make(chan error, 1)
+		go func() { first <- s.Close() }()
+		synctest.Wait()
+		second := s.Close()
+		if err := <-first; !errors.Is(err, rlock.ErrUnavailable) || err != second {
+			t.Errorf("Close says %v, and the one beside it %v", err, second)
+		}
+	})
+}
+
 // What connects while Redis is being stopped does not reach it behind Stop.
 func TestStopStopsThoseWhoConnect(t *testing.T) {
 	r := relocktest.Start(t)

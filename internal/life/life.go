@@ -20,8 +20,9 @@ type Life struct {
 	Drains   context.Context
 
 	drain, refuse, stop context.CancelFunc
-	once                sync.Once
-	err                 error // of the first Close
+	begun               atomic.Bool   // a Close
+	over                chan struct{} // closed when that has returned
+	err                 error         // of it; read behind over
 
 	inside  Group // what has entered and not left
 	awaited Group // what of that a session that drains waits for
@@ -32,7 +33,7 @@ type Life struct {
 
 // New returns the life of a session that is open.
 func New() *Life {
-	l := new(Life)
+	l := &Life{over: make(chan struct{})}
 	l.Closing, l.refuse = context.WithCancel(context.Background())
 	l.Drains, l.drain = context.WithCancel(l.Closing)
 	l.Context, l.stop = context.WithCancel(context.Background())
@@ -132,9 +133,15 @@ func (l *Life) Drained(ctx context.Context) error {
 	return nil
 }
 
-// Close has end end the session, once; each call returns the error of that.
+// Close has end end the session, once; each call waits for it and returns its error. They wait at a channel: in a
+// testing/synctest bubble no time passes while a goroutine waits for a sync.Once, and end may need some.
 func (l *Life) Close(end func() error) error {
-	l.once.Do(func() { l.err = end() })
+	if l.begun.Swap(true) {
+		<-l.over
+		return l.err
+	}
+	defer close(l.over) // deferred: end may panic, or end the goroutine
+	l.err = end()
 	return l.err
 }
 
