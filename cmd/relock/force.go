@@ -38,6 +38,9 @@ the next holder. Look first: relock show NAME.
 The exit code is 1 if nothing was held.`,
 		Args: exactlyOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("owner") && owner == "" { // a variable that is not set, in a script
+				return usage("--owner is empty; it must be an owner of permits, as relock show prints it")
+			}
 			ctx, stop := g.interruptible()
 			defer stop()
 			s, err := g.connect(ctx)
