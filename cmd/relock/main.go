@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -99,7 +100,20 @@ Exit codes: 64 wrong usage, 69 Redis unavailable, 70 any other error,
 		"(default $"+environment+", else redis://127.0.0.1:6379)")
 	flags.BoolVar(&g.json, "json", false, "print JSON, also for errors")
 	root.AddCommand(newRun(g), newList(g), newShow(g), newTop(g), newLeader(g), newForce(g), newDoctor(g), newVersion(g))
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = helpTopic
+	}
 	return root
+}
+
+// helpTopic checks the arguments of help. Without it help prints to standard error what it does not know, and succeeds.
+func helpTopic(help *cobra.Command, args []string) error {
+	_, rest, err := help.Root().Find(args)
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("unknown help topic %q", strings.Join(args, " "))
+	}
+	return err
 }
 
 func newVersion(g *global) *cobra.Command {

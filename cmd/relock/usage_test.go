@@ -10,7 +10,8 @@ import (
 func TestWrongUsageInJSON(t *testing.T) {
 	t.Parallel()
 	c := cli{t, "redis://127.0.0.1:1"}
-	for _, args := range []string{"--json no-such-command", "ls --no-such-flag --json", "run --lease soon --json x -- true", "--json show", "show --json a b"} {
+	for _, args := range []string{"--json no-such-command", "ls --no-such-flag --json", "run --lease soon --json x -- true", "--json show", "show --json a b",
+		"--json help no-such-command", "--json help run no-such-command"} {
 		r := c.want(64, strings.Fields(args)...)
 		var e struct {
 			Error string
@@ -22,5 +23,19 @@ func TestWrongUsageInJSON(t *testing.T) {
 	}
 	if r := c.want(64, "run", "x", "--no-such-flag", "--", "echo", "--json"); !strings.HasPrefix(r.err, "relock: ") {
 		t.Errorf("without --json it says %q", r.err)
+	}
+}
+
+// help knows its commands, and a topic that it does not know is wrong usage.
+func TestHelpTopics(t *testing.T) {
+	t.Parallel()
+	c := cli{t, "redis://127.0.0.1:1"}
+	for args, want := range map[string]string{"help": "Available Commands:", "help run": "relock run NAME", "help help": "help [command]"} {
+		if r := c.want(0, strings.Fields(args)...); !strings.Contains(r.out, want) || r.err != "" {
+			t.Errorf("%s prints %q and %q", args, r.out, r.err)
+		}
+	}
+	if r := c.want(64, "help", "no-such-command"); r.out != "" || !strings.Contains(r.err, "no-such-command") {
+		t.Errorf("a topic that there is not: %q and %q", r.out, r.err)
 	}
 }
