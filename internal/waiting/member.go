@@ -10,16 +10,11 @@ type Member[R, W any] struct {
 }
 
 // First returns the run's first waiter, nil if it has none.
-func (r *Run[R, W]) First() *Member[R, W] { return memberOf(r.members.First) }
-
-// Next returns the waiter behind m in its run, nil at the end.
-func (m *Member[R, W]) Next() *Member[R, W] { return memberOf(m.node.Next) }
-
-func memberOf[R, W any](n *Node[Member[R, W]]) *Member[R, W] {
-	if n == nil {
+func (r *Run[R, W]) First() *Member[R, W] {
+	if r.members.First == nil {
 		return nil
 	}
-	return n.Of
+	return r.members.First.Of
 }
 
 // Remove takes a waiter out of its run, for it is served, or Redis need not know that it leaves.

@@ -215,9 +215,9 @@ func (r *Run[R, W]) Begin(until int64) (left *R) {
 
 // Next returns the first waiter that Redis has let in and that can be served; nil if there is none.
 func (r *Run[R, W]) Next(can func(*W) bool) *W {
-	for m := r.First(); m != nil && m.number <= r.until; m = m.Next() {
-		if can(m.Of) {
-			return m.Of
+	for n := r.members.First; n != nil && n.Of.number <= r.until; n = n.Next {
+		if can(n.Of.Of) {
+			return n.Of.Of
 		}
 	}
 	return nil

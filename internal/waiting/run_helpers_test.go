@@ -103,7 +103,7 @@ func becomes(t *testing.T, what string, want waiting.ClaimAction) func(waiting.C
 // waiters are those of a run, in their order.
 func waiters(r *run) string {
 	var all []string
-	for m := r.First(); m != nil; m = m.Next() {
+	for m := range r.Members() {
 		all = append(all, *m.Of)
 		if m.Run != r {
 			all = append(all, "(who thinks to be elsewhere)")

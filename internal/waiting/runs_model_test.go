@@ -235,7 +235,7 @@ func (m *model) check() {
 		}
 		stand += r.Waiting
 		last := int64(0)
-		for w := r.First(); w != nil; w = w.Next() {
+		for w := range r.Members() {
 			if w.Run != r || w.Number() <= last {
 				m.t.Fatalf("%s: waiter %d behind %d", r.Entry, w.Number(), last)
 			}

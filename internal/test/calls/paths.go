@@ -64,7 +64,7 @@ var Paths = []Path{
 	// The same with the fair lock, whose waiter is heard of once and whose hold is renewed once meanwhile: a
 	// heartbeat is due after 100 ms, or up to 25 before that, and a renewal after 120, or up to 12 before. Longer
 	// times would do as well, but not a second: then the waiter's session looks for a deadlock.
-	{Name: "two sessions and the fair lock", Most: 152,
+	{Name: "two sessions and the fair lock", Most: 151,
 		Runs: []string{"*Session.hearLine", "*Session.heartbeat", "*Session.renew"}, Not: []string{"*Hub.watch", "*acquisition.listen"},
 		prepare: func(t *testing.T) func() {
 			a, b := two(t, rlock.Config{Lease: 360 * time.Millisecond, QueueLease: 480 * time.Millisecond})
