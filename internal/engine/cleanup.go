@@ -80,22 +80,15 @@ func (c *claim) endSurplus() {
 	for side := range x.holds.Live {
 		if ends := c.surplus(side, x); len(ends) > 0 {
 			c.noHandOver = true
-			c.releasePart(side, ends, c.account.Partial(c.kind, side, ends, 0, c.op()))
+			c.releasePart(side, ends)
 		}
 	}
 	c.clearHolder()
 }
 
-// endUnresolved ends in the background a nested hold that may have come about. It is off the ids at once:
-// an Unlock that ends one of those takes "not there" for a loss.
-func (c *claim) endUnresolved(side int, id string) {
-	ends := c.account.EndUnresolved(side, id)
-	c.releasePart(side, ends, c.account.Partial(c.kind, side, ends, 0, c.op()))
-}
-
-// releasePart has a partial release done in the background.
-func (c *claim) releasePart(side int, ends []string, cmd script.Command) {
-	l := c.lock
+// releasePart ends holds of a side in the background, while others stay. They are off the account already.
+func (c *claim) releasePart(side int, ends []string) {
+	l, cmd := c.lock, c.account.Partial(c.kind, side, ends, 0, c.op())
 	l.s.cleanup.Add(redis.Job{
 		Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: c.latestEnd(l.s.now()),
 		Done: func(err error) {

@@ -198,7 +198,7 @@ func (a *acquisition) reenter(x *section) (g answer, err error) {
 		c.noHandOver = true
 		c.account.MarkUnresolved(side)
 		if !x.ctx.HasEnded() { // else the claim ends, and all that may stand of it
-			c.endUnresolved(side, a.op.ID)
+			c.releasePart(side, c.account.EndUnresolved(side, a.op.ID))
 		}
 	default:
 		c.account.Ended(side, []string{a.op.ID})
