@@ -115,10 +115,7 @@ func (d *asyncRelease) send() {
 		d.traceDone = end
 	}
 	j := &d.job
-	*j = redis.Job{Name: c.prim.Names().Name(), Until: c.latestEnd(d.now), Heard: d.Hear, Again: d.again, Done: d.done}
-	for _, cmd := range d.Cmds {
-		j.Cmds = append(j.Cmds, cmd.Command)
-	}
+	*j = redis.Job{Name: c.prim.Names().Name(), Cmds: commandsOf(d.Cmds), Until: c.latestEnd(d.now), Heard: d.Hear, Again: d.again, Done: d.done}
 	s.asyncReleases.add(l, d)
 	if !s.cleanup.Leave(j) {
 		d.finish(ErrClosed)
