@@ -54,7 +54,7 @@ func (a *acquisition) enterContention() {
 	l := a.lock
 	m, allowed := &l.needContention().limit, false
 	if a.arrived, allowed = m.Arrive(a.n); !allowed && a.kind.Permits && l.queue.First != &a.node {
-		m.Doubt()
+		m.Doubted = true
 		l.askAtOnce()
 	}
 	l.confirmSoon()
@@ -137,7 +137,7 @@ func (a *acquisition) hearLimit(g answer) {
 			w.wake.Up()
 		}
 	}
-	if m.Doubted() {
+	if m.Doubted {
 		l.askAtOnce()
 	}
 }

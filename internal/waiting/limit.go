@@ -3,13 +3,14 @@ package waiting
 // Limit is how many permits one caller may want at most, by the last answer of Redis. The zero value
 // is unknown.
 type Limit struct {
-	known bool
-	most  int64 // below 0: anything
-	// doubted: a caller that wants more has come since the front asked. The limit may have been raised
-	// before it came.
-	doubted bool
-	arrived int // how many have queued
-	before  int // how many had when the front asked last
+	// Doubted: a caller that wants more has come since the front asked. The limit may have been raised
+	// before it came: so the front is to ask again.
+	Doubted bool
+
+	known   bool
+	most    int64 // below 0: anything
+	arrived int   // how many have queued
+	before  int   // how many had when the front asked last
 }
 
 // Arrive numbers a caller that has just queued for n.
@@ -24,19 +25,13 @@ func (m *Limit) allows(n int) bool { return !m.known || m.most < 0 || int64(n) <
 // Asked notes that the front asks now.
 func (m *Limit) Asked() { m.before = m.arrived }
 
-// Doubt has the front ask whether the limit still holds.
-func (m *Limit) Doubt() { m.doubted = true }
-
-// Doubted reports whether the front shall ask that.
-func (m *Limit) Doubted() bool { return m.doubted }
-
 // Heard notes the limit in the answer to the front, and reports whether callers may have to be
 // refused for it.
 func (m *Limit) Heard(most int64) bool {
-	if m.known && !m.doubted && m.most == most {
+	if m.known && !m.Doubted && m.most == most {
 		return false
 	}
-	m.known, m.most, m.doubted = true, most, false
+	m.known, m.most, m.Doubted = true, most, false
 	return true
 }
 
@@ -50,6 +45,6 @@ func (m *Limit) Excludes(number, n int) bool {
 	case number <= m.before:
 		return true
 	}
-	m.doubted = true
+	m.Doubted = true
 	return false
 }
