@@ -43,15 +43,6 @@ func (c *Config) TryTimeout() time.Duration {
 	return c.AnswerTime()
 }
 
-// PollPause is the first sleep of the Backoff of a session that polls; 0: it listens.
-func (c *Config) PollPause() time.Duration {
-	if c.Polling == nil {
-		return 0
-	}
-	d, _ := c.Polling.Next(1)
-	return d
-}
-
 // HeartbeatEvery is the time between two heartbeats of a session in the line of a fair lock: 5/24 of
 // QueueLease, or poll floor. A session that missed two heartbeats is passed over, after 12/24; an
 // unconfirmed grant outlives one (QueueLease/4). So when everybody in front of a waiter has died, it

@@ -76,7 +76,7 @@ type reports struct {
 type limits struct {
 	releaseLimit clock.Deadline // of Config.ReleaseTimeout
 	attemptLimit clock.Deadline // of Config.TryTimeout
-	pollPause    time.Duration  // Config.PollPause
+	pollPause    time.Duration  // the first sleep of the Backoff of a session that polls; 0: it listens
 }
 
 // New makes a session. It blocks as [redis.Deployment.Connect] does.
@@ -89,7 +89,9 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt redis.Optio
 		s.unheard.Store(1) // since it began
 	}
 	s.makeHeads()
-	s.pollPause = s.cfg.PollPause()
+	if p := s.cfg.Polling; p != nil {
+		s.pollPause, _ = p.Next(1)
+	}
 	s.unreserve = holds.ReserveOwners(s.id)
 	s.life.Background.Go(func() { s.schedule.Run(s.life.Context, s.now, s.watch) })
 	return s, nil
