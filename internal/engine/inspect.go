@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"time"
 
@@ -30,9 +31,7 @@ func (s *Session) Counts() (n Counts) {
 				n.Held++
 			}
 		}
-		for range l.queue.All() {
-			n.Waiters++
-		}
+		n.Waiters += l.queue.Len(math.MaxInt)
 		l.mu.Unlock()
 	}
 	n.Scheduled = s.schedule.Len()
@@ -60,11 +59,7 @@ func (s *Session) onLock(family, name string, fn func(l *lock)) {
 
 // WaitersOf returns how many callers stand in the session's queue for a lock.
 func (s *Session) WaitersOf(family, name string) (n int) {
-	s.onLock(family, name, func(l *lock) {
-		for range l.queue.All() {
-			n++
-		}
-	})
+	s.onLock(family, name, func(l *lock) { n += l.queue.Len(math.MaxInt) })
 	return n
 }
 
@@ -110,9 +105,7 @@ func (h *Hold) Awaited() bool {
 
 // Suspects returns how many callers wait of whom the session knows that a deadlock may concern
 // them.
-func (s *Session) Suspects() int {
-	return s.deadlocks.Len()
-}
+func (s *Session) Suspects() int { return s.deadlocks.Len() }
 
 // checking has check run whenever lock.unlock releases a mutex, and checkEntry at each entry. Tests turn it
 // on before they make a session.
