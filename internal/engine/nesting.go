@@ -24,7 +24,7 @@ func (x *section) contexts(ctx context.Context) *holds.Contexts {
 	defer l.mu.Unlock()
 	if why := x.ctx.Ended(); why != 0 { // its own are ended by what has closed it, which may be at it now
 		ended := new(holds.Contexts)
-		ended.End(why.Cause(), nil)
+		ended.End(why.Cause(), holds.AtOnce)
 		return ended
 	}
 	return &x.holds.NeedNested().Contexts

@@ -26,7 +26,7 @@ func TestANestedContextOfAClosedSectionHasEnded(t *testing.T) {
 	if before.Err() != nil {
 		t.Error("the context of an earlier nested Lock was ended by another than what closes the section")
 	}
-	x.cancel(nil)
+	x.cancel(holds.AtOnce)
 	if cause := context.Cause(before); cause != ErrLost {
 		t.Errorf("the context of an earlier nested Lock ended by %v, want %v", cause, ErrLost)
 	}

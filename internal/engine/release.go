@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"relock/internal/holds"
 	"relock/internal/redis"
 	"relock/internal/report"
 	"relock/locktrace"
@@ -85,7 +86,7 @@ func (x *section) cancelFirst() {
 			l.unlock()
 		}
 	}()
-	x.cancel(nil)
+	x.cancel(holds.AtOnce)
 	gone = false
 }
 

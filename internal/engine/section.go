@@ -83,17 +83,13 @@ func (x *section) close(why holds.Ending) (cancel bool) {
 // end closes an open section, and has its contexts cancelled when the mutex is released.
 func (x *section) end(why holds.Ending) {
 	if x.close(why) {
-		x.claim.lock.later(func() { x.cancel(nil) })
+		x.claim.lock.later(func() { x.cancel(holds.AtOnce) })
 	}
 }
 
 // cancel ends the contexts of a section that was closed. Cancelling runs code of the callers'
-// contexts, so no mutex may be held. These may block: if run is not nil, that is to run what ends each of them.
+// contexts, so no mutex may be held. These may block: run runs what ends each of them, as holds.AtOnce does.
 func (x *section) cancel(run func(end func())) {
-	if run == nil {
-		x.ctx.Cancel()
-	} else {
-		run(x.ctx.Cancel)
-	}
+	run(x.ctx.Cancel)
 	x.holds.Nested.Cancel(x.ctx.Ended().Cause(), run)
 }

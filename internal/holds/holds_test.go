@@ -167,8 +167,8 @@ func TestCancel(t *testing.T) {
 	defer stop()
 	nested := s.Nested.Contexts.Derive(ctx, "key", "value")
 	why := errors.New("why")
-	(*holds.Nested)(nil).Cancel(why, nil)
-	s.Nested.Cancel(why, nil)
+	(*holds.Nested)(nil).Cancel(why, holds.AtOnce)
+	s.Nested.Cancel(why, holds.AtOnce)
 	if context.Cause(own) != why || context.Cause(nested) != why {
 		t.Errorf("causes %v and %v", context.Cause(own), context.Cause(nested))
 	}

@@ -42,7 +42,7 @@ func TestBoundIsReleased(t *testing.T) {
 	releaseSecond()
 	third, release := c.Bound(t.Context())
 	defer release()
-	c.End(end, nil)
+	c.End(end, AtOnce)
 	fourth, release := c.Bound(t.Context())
 	defer release()
 	if context.Cause(third) != end || context.Cause(fourth) != end {

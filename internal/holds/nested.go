@@ -75,7 +75,7 @@ func (c *Contexts) add(ctx context.Context, e child) child {
 }
 
 // End ends the contexts, and those that are derived from now on. The first cause counts. It runs
-// code of the callers' contexts, which may block: if run is not nil, that is to run what ends each of them.
+// code of the callers' contexts, which may block: run runs what ends each of them.
 func (c *Contexts) End(cause error, run func(end func())) {
 	c.mu.Lock()
 	if c.over {
@@ -87,13 +87,12 @@ func (c *Contexts) End(cause error, run func(end func())) {
 	c.all = nil
 	c.mu.Unlock()
 	for _, e := range all {
-		if run == nil {
-			e.cancel(cause)
-		} else {
-			run(func() { e.cancel(cause) })
-		}
+		run(func() { e.cancel(cause) })
 	}
 }
+
+// AtOnce runs what ends a context where its caller waits for it.
+func AtOnce(end func()) { end() }
 
 // derived has the values of one context and the end of another, which is derived from a context
 // with the same Done.

@@ -67,8 +67,8 @@ func TestContextsEnd(t *testing.T) {
 	if second.Err() != nil {
 		t.Errorf("the other has ended: %v", second.Err())
 	}
-	c.End(errEnd, nil)
-	c.End(errors.New("later"), nil)
+	c.End(errEnd, holds.AtOnce)
+	c.End(errors.New("later"), holds.AtOnce)
 	ends(t, "the other", second, errEnd)
 	ends(t, "its child", child, errEnd)
 	ends(t, "the first", first, errOwn)
@@ -109,7 +109,7 @@ func TestEndWhileContextsAreDerived(t *testing.T) {
 				got[i] = c.Derive(ctx, ownKey{}, nil)
 			})
 		}
-		c.End(errEnd, nil)
+		c.End(errEnd, holds.AtOnce)
 		all.Wait()
 		for i, ctx := range got {
 			ends(t, fmt.Sprint("number ", i), ctx, errEnd)

@@ -49,16 +49,14 @@ func (s *Set) NeedNested() *Nested {
 }
 
 // Cancel ends the contexts of the holds of a section that has ended. It runs code of the caller's contexts:
-// no mutex may be held. If run is not nil, that is to run what ends each of them. A nil Nested has none.
+// no mutex may be held. run runs what ends each of them, as AtOnce does. A nil Nested has none.
 func (n *Nested) Cancel(cause error, run func(end func())) {
 	if n == nil {
 		return
 	}
 	n.Contexts.End(cause, run)
 	for _, h := range n.Fixed {
-		if run == nil {
-			h.EndContext(cause)
-		} else if h.HasContext() {
+		if h.HasContext() {
 			run(func() { h.EndContext(cause) })
 		}
 	}
