@@ -51,7 +51,7 @@ func (a *acquisition) listen() {
 		name := a.prim.Names().Name()
 		l.s.log.Debug("relock: no subscription, polling instead", "name", name, "error", err)
 		if t := l.s.trace; t != nil {
-			l.s.notes.Add(func() { t.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err}) })
+			l.s.notes.Add(func() { t.Hooks.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err}) })
 		}
 		a.pauseUnsubscribed()
 	}

@@ -89,7 +89,7 @@ func (c *claim) reportLost(reason string) {
 	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
 	s.log.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
 	if t := s.trace; t != nil {
-		s.notes.AddSurely(func() { t.Lost(e) }) // many locks may be lost at a time, and each loss counts
+		s.notes.AddSurely(func() { t.Hooks.Lost(e) }) // many locks may be lost at a time, and each loss counts
 	}
 }
 

@@ -180,7 +180,7 @@ func (s *Session) renewalAnswered(a renewalAnswer, sent time.Duration, doubts ui
 		return
 	}
 	took := s.now() - sent
-	s.notes.Add(func() { s.trace.Renewed(locktrace.Renewed{Claims: claims, Took: took, Err: a.err}) })
+	s.notes.Add(func() { s.trace.Hooks.Renewed(locktrace.Renewed{Claims: claims, Took: took, Err: a.err}) })
 }
 
 // errRenewalDenied says that the ACL has kept a script from reading a lock.

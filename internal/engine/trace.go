@@ -15,8 +15,7 @@ import (
 	"relock/pubsub"
 )
 
-// Hooks are called outside of every mutex, and never in the watchdog. Session.trace is nil without a Trace: then
-// AcquireStart and AcquireEnd must not be called, and the others do nothing.
+// Hooks are called outside of every mutex, and never in the watchdog. Session.trace is nil without a Trace.
 
 // about describes a lock and an owner for the hooks. The owner of an acquisition's claim is given only
 // when the caller has it, or waits for it.
@@ -148,8 +147,8 @@ func (a *acquisition) traceEnd(t *report.Tracer, hold *Hold, err error) {
 
 func (c *claim) about() report.About { return about(c.prim, c.ownerID(), int(c.n)) }
 
-// traceHandedOver reports a hand-over of the claim to the hooks.
-func (c *claim) traceHandedOver() { c.lock.s.trace.HandedOver(c.about()) }
+// traceHandedOver reports a hand-over of the claim to the hooks, of which there are some.
+func (c *claim) traceHandedOver() { c.lock.s.trace.Hooks.HandedOver(locktrace.HandedOver(c.about())) }
 
 // traceLine reports a message to a claim of a kind to the hooks, of which there are some. The hooks run later: a mutex may be
 // held.
@@ -162,7 +161,7 @@ func (s *Session) traceLine(m *waiting.Message, k *kind.Kind) {
 	case m.After > 0:
 		e.What = locktrace.LineOpen
 	}
-	s.notes.Add(func() { t.Line(e) })
+	s.notes.Add(func() { t.Hooks.Line(e) })
 }
 
 // traceKept reports to the hooks, if there are any, what happens to a claim that may be kept. They run later: a mutex
@@ -174,7 +173,7 @@ func (c *claim) traceKept(what locktrace.KeptEvent) {
 		return
 	}
 	e := locktrace.Kept{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), What: what}
-	tell := func() { t.Kept(e) }
+	tell := func() { t.Hooks.Kept(e) }
 	switch what {
 	case locktrace.KeptBegins:
 		c.lock.contention.keeper.told = n.Add(tell)
@@ -194,7 +193,7 @@ func (s *Session) subscriptionChanged(e pubsub.Event) {
 	}
 	if t := s.trace; t != nil {
 		state := [...]locktrace.SubscriptionState{locktrace.SubscriptionConnected, locktrace.SubscriptionLost, locktrace.SubscriptionClosed, locktrace.SubscriptionRefused}[e.State]
-		s.notes.AddSurely(func() { t.Subscription(locktrace.Subscription{State: state, Node: e.Node, Err: e.Err}) })
+		s.notes.AddSurely(func() { t.Hooks.Subscription(locktrace.Subscription{State: state, Node: e.Node, Err: e.Err}) })
 	}
 }
 

@@ -42,7 +42,7 @@ func (d *Hold) start(ctx context.Context, e locktrace.HoldStart) {
 			d.Tell()
 		}
 	}()
-	ctx = d.t.hooks.HoldStart(ctx, e)
+	ctx = d.t.Hooks.HoldStart(ctx, e)
 }
 
 // End notes why the hold has ended, and when, once. It reports whether Tell is to be called: not
@@ -63,7 +63,7 @@ func (d *Hold) End(why locktrace.HoldReason, at time.Duration) bool {
 // Tell tells that the hold has ended.
 func (d *Hold) Tell() {
 	e := d.about
-	d.t.hooks.HoldEnd(d.ctx, locktrace.HoldEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Nested: e.Nested, Reason: d.why, Held: d.held})
+	d.t.Hooks.HoldEnd(d.ctx, locktrace.HoldEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Nested: e.Nested, Reason: d.why, Held: d.held})
 }
 
 // Left tells of the end of a hold by a call that was for that, and that began at a time and returned
@@ -84,12 +84,9 @@ func (d *Hold) Left(why locktrace.HoldReason, at time.Duration, err error) {
 
 // ReleaseStart tells that a release of the hold is about to be sent, and returns what tells of its
 // end: its error, and whether it found nothing to release. If the hook ends the goroutine, quit is called, and the end is
-// told, with ErrQuit. A nil Hold tells nothing.
+// told, with ErrQuit.
 func (d *Hold) ReleaseStart(quit func()) (end func(err error, gone bool)) {
-	if d == nil {
-		return func(error, bool) {}
-	}
-	hooks, e, began := d.t.hooks, d.about, d.t.clock()
+	hooks, e, began := d.t.Hooks, d.about, d.t.clock()
 	ctx, returned := d.ctx, false
 	end = func(err error, gone bool) {
 		if gone && err == nil {

@@ -149,19 +149,16 @@ func TestNoHooks(t *testing.T) {
 	if report.NewTracer(nil, clock()) != nil {
 		t.Fatal("a Tracer without hooks")
 	}
-	for _, tr := range []*report.Tracer{nil, tracer(new(locktrace.Trace), clock())} {
-		var c report.Call
-		tr.Attempt(about, true, nil)
-		tr.HandedOver(about)
-		tr.Renewed(locktrace.Renewed{})
-		tr.Lost(locktrace.Lost{})
-		tr.Subscription(locktrace.Subscription{})
-		tr.Line(locktrace.Line{})
-		tr.Waiting(&c, about)
-	}
 	tr := tracer(new(locktrace.Trace), clock())
 	var c report.Call
+	tr.Attempt(about, true, nil)
+	tr.Hooks.HandedOver(locktrace.HandedOver(about))
+	tr.Hooks.Renewed(locktrace.Renewed{})
+	tr.Hooks.Lost(locktrace.Lost{})
+	tr.Hooks.Subscription(locktrace.Subscription{})
+	tr.Hooks.Line(locktrace.Line{})
 	tr.AcquireStart(t.Context(), &c, about, false)
+	tr.Waiting(&c, about)
 	h := tr.NewHold(&c)
 	tr.AcquireEnd(t.Context(), &c, about, locktrace.OutcomeAcquired, true, nil)
 	h.ReleaseStart(nil)(nil, true)
@@ -225,7 +222,6 @@ func TestReleaseOfWhatIsGone(t *testing.T) {
 func TestNoHoldTellsNothing(t *testing.T) {
 	var none *report.Hold
 	none.Left(locktrace.HoldReleased, 0, nil)
-	none.ReleaseStart(nil)(nil, true)
 }
 
 func TestOutcomeOf(t *testing.T) {
