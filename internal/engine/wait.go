@@ -136,7 +136,7 @@ func (a *acquisition) denied(g answer, err error) (why error, over bool) {
 	// A refusal may be older than a release that the session has sent meanwhile: then it does
 	// not say that others took what came free, and the time of the next attempt stays as that release set it.
 	ct := l.needContention()
-	stale := ct.turns.Expecting()
+	stale := ct.turns.Expecting
 	if !stale {
 		ct.turns.Taken()
 	}

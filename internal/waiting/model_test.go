@@ -76,7 +76,7 @@ func (m *queueModel) ask(s *taker) {
 				return
 			}
 			m.after(trip/2, func() {
-				if !s.inside && !s.turns.Expecting() {
+				if !s.inside && !s.turns.Expecting {
 					s.turns.Taken()
 				}
 			})

@@ -41,7 +41,8 @@ const (
 // from goroutine to goroutine in memory; then the session releases it and yields: none of its
 // goroutines asks for a moment. The zero value knows nothing of others.
 type Turns struct {
-	Alone bool // the last release was heard by no other session; to be read only
+	Alone     bool // the last release was heard by no other session; to be read only
+	Expecting bool // the session has left the lock to others by a release whose message is still to come; to be read only
 
 	passes       int           // hand-overs in this slice
 	yielded      time.Duration // until when the lock is left to others
@@ -51,8 +52,7 @@ type Turns struct {
 	untaken      int           // how often in a row no other session took what was left to it
 	skipReleases int64         // releases by others to let pass, one for each other listener
 	left         bool          // the lock was left to others, and none has taken it since
-	echo         bool          // the message of that release is still to come
-	sent         time.Duration // until when that release may not have reached Redis; 0: it has
+	sent         time.Duration // until when the release that has left it may not have reached Redis; 0: it has
 }
 
 // Begin notes that Redis has granted the lock, and returns when the slice ends.
@@ -60,7 +60,7 @@ func (t *Turns) Begin(now time.Duration) (end time.Duration) {
 	if t.left && !t.Alone {
 		t.untaken++
 	}
-	t.passes, t.yielded, t.sent, t.skipReleases, t.left, t.echo = 0, 0, 0, 0, false, false
+	t.passes, t.yielded, t.sent, t.skipReleases, t.left, t.Expecting = 0, 0, 0, 0, false, false
 	if t.Alone {
 		return now + SliceAlone
 	}
@@ -129,7 +129,7 @@ func (t *Turns) arrived(now time.Duration) {
 // lock is left to others at least until one of message and answer is there, unless that takes too long.
 func (t *Turns) Expect(now time.Duration) {
 	if now < t.yielded {
-		t.echo, t.sent = true, now+yieldMost
+		t.Expecting, t.sent = true, now+yieldMost
 	}
 }
 
@@ -138,11 +138,11 @@ func (t *Turns) Expect(now time.Duration) {
 // had the lock, and would alternate with this session from then on: so the lock is
 // left to the others once more.
 func (t *Turns) Heard(now time.Duration) (news bool) {
-	if t.echo {
+	if t.Expecting {
 		if t.sent > 0 {
 			t.arrived(now)
 		}
-		t.echo = false
+		t.Expecting = false
 		return false
 	}
 	t.Taken()
@@ -161,11 +161,8 @@ func (t *Turns) Taken() {
 	}
 }
 
-// Expecting reports whether the session has sent such a release since it asked last.
-func (t *Turns) Expecting() bool { return t.echo }
-
 // Asked notes that the session asks Redis: older messages say nothing any more.
-func (t *Turns) Asked() { t.echo, t.sent = false, 0 }
+func (t *Turns) Asked() { t.Expecting, t.sent = false, 0 }
 
 // Yielded is until when the session leaves the lock to others.
 func (t *Turns) Yielded() time.Duration { return max(t.yielded, t.sent) }
