@@ -52,7 +52,7 @@ func (s Style) tag(name string) string {
 	// A derived name shares the slot only through a tag of its own that hashes
 	// as name does: a name without one ("a{b", "{}x") is hashed whole.
 	if tag := hashTag(tagged); s.Cluster && (tag == tagged || tag != hashTag(name)) {
-		return "{" + tagOf(Slot(name)) + "}" + name
+		return "{" + slotTags()[Slot(name)] + "}" + name
 	}
 	return tagged
 }
@@ -92,10 +92,8 @@ func crc16(s string) uint16 {
 	return crc
 }
 
-// tagOf returns a short text whose slot is slot. The table is made at the first
+// slotTags returns a short text for each slot. The table is made at the first
 // odd name and takes a few milliseconds; ordinary names never need it.
-func tagOf(slot int) string { return slotTags()[slot] }
-
 var slotTags = sync.OnceValue(func() *[slots]string {
 	var tags [slots]string
 	for i, found := 0, 0; found < slots; i++ {
