@@ -114,10 +114,8 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 	c.sections = x
 	x.first = Hold{x, holds.Hold{Side: uint8(a.kind.Side)}}
 	if a.opts.Lease > 0 {
-		c.noHandOver = true
 		x.first.fix(began, a.opts.Lease)
 	}
-	c.noHandOver = c.noHandOver || a.opts.AtLeast > 0
 	end := never
 	if c.kind.Shares {
 		end = c.trust
