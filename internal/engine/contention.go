@@ -19,8 +19,8 @@ type contention struct {
 	everywhere  bool // it hears what is published on any node of a Cluster
 	mustHearAll bool // it is to be replaced by one that does
 
-	next  next  // attempt of the front
-	place place // in the line of the lock
+	next  next                 // attempt of the front
+	place waiting.Place[claim] // how the session stands in the line of the lock
 
 	// answered: the last attempt of a waiter was answered, or its caller left within account.Grace.
 	answered bool

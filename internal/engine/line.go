@@ -16,9 +16,6 @@ import (
 // is repeated at each poll floor. A release grants the lock to the first entry, or calls it, by a message to its
 // session; package waiting and line.lua of package script have the formats.
 
-// place is how the session stands in the line of a lock.
-type place = waiting.Place[claim]
-
 // lines is what a session knows for all lines that it stands in.
 type lines struct {
 	plainHead, oneHead  string       // what most entries begin with, and those for one permit
