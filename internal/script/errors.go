@@ -58,10 +58,7 @@ func Passes(err error) bool { return says(err.Error(), transient) }
 
 // Denied reports whether err is the answer of a server that does not allow the command to this
 // user.
-func Denied(err error) bool {
-	re, ok := reply(err)
-	return ok && says(re.Error(), denied)
-}
+func Denied(err error) bool { return replies(err, denied...) }
 
 // Midway reports whether err says that the server does not allow this user a command inside a script: what
 // the script has written before stays. Which commands those are may change at any time.
