@@ -40,11 +40,7 @@ func (a *acquisition) listen() {
 	ctx, cancel := a.bounded(a.ctx, true) // the lock may be given to it meanwhile
 	// A server that does not answer must not keep the front from asking.
 	ctx, stop := context.WithTimeout(ctx, l.s.cfg.PollFloor)
-	subscribe := l.s.redis.Listen
-	if everywhere {
-		subscribe = l.s.redis.ListenEverywhere
-	}
-	sub, err := subscribe(ctx, a.prim.Channel())
+	sub, err := l.s.redis.Listen(ctx, a.prim.Channel(), everywhere)
 	stop()
 	cancel()
 	if err != nil && !a.done() {

@@ -167,9 +167,9 @@ func (s *Session) ID() string { return s.id }
 // Config returns the configuration in use: the one given, with the defaults filled in.
 func (s *Session) Config() *Config { return &s.cfg }
 
-// Listen is [redis.Deployment.Listen].
+// Listen is [redis.Deployment.Listen], not everywhere.
 func (s *Session) Listen(ctx context.Context, channel string) (*pubsub.Listener, error) {
-	return s.redis.Listen(ctx, channel)
+	return s.redis.Listen(ctx, channel, false)
 }
 
 // Cluster reports whether the deployment is a Redis Cluster.

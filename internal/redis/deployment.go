@@ -88,21 +88,16 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 	return d
 }
 
-// Listen subscribes to a channel on which scripts publish with [keyname.Space.Publish]. A session
-// that polls gets an error.
-func (d *Deployment) Listen(ctx context.Context, channel string) (*pubsub.Listener, error) {
-	if d.cfg.Polls {
+// Listen subscribes to a channel on which scripts publish with [keyname.Space.Publish]; with everywhere, so that each
+// node of a Cluster hears it. A session that polls gets an error.
+func (d *Deployment) Listen(ctx context.Context, channel string, everywhere bool) (*pubsub.Listener, error) {
+	switch {
+	case d.cfg.Polls:
 		return nil, errPolls
+	case everywhere:
+		return d.hub.ListenBroadcast(ctx, channel)
 	}
 	return d.hub.Listen(ctx, channel)
-}
-
-// ListenEverywhere subscribes to a channel on which scripts publish so that each node of a Cluster hears it.
-func (d *Deployment) ListenEverywhere(ctx context.Context, channel string) (*pubsub.Listener, error) {
-	if d.cfg.Polls {
-		return nil, errPolls
-	}
-	return d.hub.ListenBroadcast(ctx, channel)
 }
 
 // Hears reports whether the session's connection is one that hears a channel.

@@ -67,7 +67,7 @@ func TestConnect(t *testing.T) {
 		if !hasRecord(t, s) {
 			t.Error("it has no record")
 		}
-		listener, err := x.Listen(t.Context(), "of a lock")
+		listener, err := x.Listen(t.Context(), "of a lock", false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestConnectOfASessionThatPolls(t *testing.T) {
 		if n, err := s.Do(t, "PUBLISH", inbox.Prefix+"me", "hello").AsInt64(); n != 0 || err != nil {
 			t.Errorf("%d connections hear its channel, %v", n, err)
 		}
-		if _, err := x.Listen(t.Context(), "of a lock"); err == nil || !x.Inbox.Deaf.Load() {
+		if _, err := x.Listen(t.Context(), "of a lock", false); err == nil || !x.Inbox.Deaf.Load() {
 			t.Errorf("it listens: %v, deaf: %v", err, x.Inbox.Deaf.Load())
 		}
 	})
