@@ -83,7 +83,9 @@ func (s Server) verdict(err error) error {
 		return nil // the names of the locks may well be allowed
 	case script.DeniedKeys(err):
 		remedy = fmt.Sprintf("the ACL does not let this user use keys that begin with Config.Prefix (%s); allow the keys that docs/operations.md#acl lists", api.Quote(s.Prefix))
-	case script.Denied(err), begins("unknown command"):
+	case begins("unknown command"), begins("Unknown ") && strings.Contains(text, "command called from script"):
+		remedy = "the server lacks a command, or has another name for it (rename-command); locks need those that docs/operations.md#acl lists under their own names"
+	case script.Denied(err):
 		remedy = "the ACL does not let this user run scripts, or the commands in them; allow +eval, +evalsha and the commands that docs/operations.md#acl lists"
 	case s.Cluster && script.Unavailable(err):
 		return nil // the node of the probe's slot is down, and locks of other slots may work

@@ -61,6 +61,19 @@ func TestAProbeThatIsRefusedLeavesNothing(t *testing.T) {
 	}
 }
 
+// A command that the server does not know under its name, be it one that runs scripts or one in them, is told with what to
+// do about it.
+func TestVerdictOnRenamedCommands(t *testing.T) {
+	for _, name := range []string{"EVAL", "DEL", "PEXPIRE", "HINCRBY"} {
+		s := redistest.Real(t, "--rename-command", name, "")
+		server := redis.Server{Publish: "PUBLISH"}
+		err := server.Verdict(send(t, s.Client(t), server.Commands()))
+		if !errors.Is(err, api.ErrConfig) || !strings.Contains(err.Error(), "rename-command") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What a server can never do is told with what to do about it; what may pass is ErrUnavailable.
 func TestVerdict(t *testing.T) {
 	client := redistest.Mini(t).Client(t)
@@ -85,6 +98,7 @@ func TestVerdict(t *testing.T) {
 		{single, "NOPERM No permissions to access a key", nil, ""},
 		{prefixed, "NOPERM No permissions to access a key", api.ErrConfig, `"app:"`},
 		{single, "NOPERM this user has no permissions to run the 'evalsha' command", api.ErrConfig, "+eval"},
+		{single, "unknown command 'EVALSHA', with args beginning with: ", api.ErrConfig, "rename-command"},
 		{single, "LOADING Redis is loading the dataset in memory", api.ErrUnavailable, "LOADING"},
 		{cluster, "LOADING Redis is loading the dataset in memory", nil, ""},
 		{single, "WRONGTYPE Operation", nil, "WRONGTYPE"},
