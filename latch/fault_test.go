@@ -1,6 +1,7 @@
 package latch_test
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -158,5 +159,28 @@ func TestAwaitWithoutWaitingBesideWaiters(t *testing.T) {
 		must(t, l.Await(ctx, rlock.Retry(rlock.Limit(rlock.Linear(time.Millisecond), 3))))
 		must(t, s.Do(t, "PUBLISH", l.Channel(), "0").Error())
 		opens(t, c)
+	})
+}
+
+// A caller that gives up while nothing is known of its question leaves nothing behind that is to be released: Close has
+// nothing to wait for where Redis does not answer, and no release to report that was not confirmed.
+func TestAQuestionWithoutAnAnswerLeavesNothingToRelease(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, cancel := context.WithCancel(within(t, time.Minute))
+		var log locktest.Journal
+		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Hour, Logger: log.Logger()})
+		l := latch.New(ses, "x")
+		sets(t, ctx, l, 1, true)
+		seen, release := p.HoldReply(locktest.Runs(src["await"]))
+		defer release()
+		c := await(ctx, l)
+		locktest.Get(t, seen, patience, "the answer")
+		p.BlackHole(true)
+		cancel()
+		is(t, "Await", locktest.Get(t, c, patience, "the caller to give up"), rlock.ErrNotAcquired, context.Canceled)
+		must(t, ses.Close())
+		if n := log.Count("never confirmed"); n > 0 {
+			t.Errorf("the log speaks of a release: %s", log.Last("never confirmed"))
+		}
 	})
 }

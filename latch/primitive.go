@@ -61,8 +61,7 @@ func (g *gate) Acquire(*kind.Op) script.Command {
 	return script.Command{Script: awaitScript, Keys: g.names.Keys[:]}
 }
 
-// Release follows an attempt whose outcome is unknown. There is nothing to give back, and a
-// question does no harm.
+// Release is not sent: there is nothing to give back, whatever became of an attempt. A question would do no harm.
 func (g *gate) Release(*kind.Op) script.Command {
 	return script.Command{Script: countScript, Keys: g.names.Keys[:]}
 }

@@ -77,7 +77,8 @@ func (a *acquisition) giveUp() <-chan struct{} {
 	late := a.attempts.MayCome && k.Unleased // what it takes has no lease; the release leaves a mark that stops it
 	// A writer that polls may have left a mark too.
 	stands := c.lock.stands(c) || k.Writes && a.op.Wait && a.op.Line.Head == ""
-	if !a.attempts.MayHaveRun && !late && !stands {
+	// An attempt of a kind that opens has taken nothing, whatever its outcome is.
+	if k.Opens || !a.attempts.MayHaveRun && !late && !stands {
 		c.retire(finished)
 		c.endRequest()
 		return nil
