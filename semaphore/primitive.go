@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"relock/internal/api"
 	"relock/internal/calls"
 	"relock/internal/engine"
 	"relock/internal/idgen"
@@ -113,7 +114,7 @@ func (p *permits) otherLimit(h *calls.Handle) func(limit int64, exact bool) {
 		}
 		h.Once(func(log *slog.Logger) {
 			log.Warn("relock: the semaphore has another limit in Redis than New was given, and that in Redis holds",
-				"name", p.key.Name(), key, limit, "given", p.limit)
+				"name", api.Shown(p.key.Name()), key, limit, "given", p.limit)
 		})
 	}
 }

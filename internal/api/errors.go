@@ -102,3 +102,11 @@ func Quote(name string) string {
 	}
 	return fmt.Sprintf("%q... (%d bytes)", name[:maxQuoted], len(name))
 }
+
+// Shown is a name as an attribute of a log has it: cut as Quote cuts it.
+func Shown(name string) string {
+	if len(name) <= maxQuoted {
+		return name
+	}
+	return fmt.Sprintf("%s... (%d bytes)", name[:maxQuoted], len(name))
+}

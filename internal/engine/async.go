@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"relock/internal/api"
 	"relock/internal/redis"
 	"relock/internal/report"
 	"relock/locktrace"
@@ -31,7 +32,7 @@ var errReleaseSent = errors.New("rlock: the release is on its way")
 
 // reportFailed logs the error that an Unlock would have returned.
 func (c *claim) reportFailed(err error) {
-	c.lock.s.log.Warn("relock: an UnlockAsync has failed", "name", c.prim.Names().Name(), "owner", c.ownerID(), "error", err)
+	c.lock.s.log.Warn("relock: an UnlockAsync has failed", "name", api.Shown(c.prim.Names().Name()), "owner", api.Shown(c.ownerID()), "error", err)
 }
 
 // An asyncRelease is a release that no caller waits for. It is guarded by the mutex of its claim's lock, but for what

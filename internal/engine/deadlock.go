@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"relock/internal/api"
 	"relock/internal/deadlock"
 	"relock/internal/holds"
 	"relock/internal/kind"
@@ -106,5 +107,5 @@ func (x *suspect) End(c deadlock.Cycle) {
 	}
 	x.a.waitErr = fmt.Errorf("%w: %w: %s", ErrNotAcquired, ErrDeadlock, c)
 	x.a.wake.Up()
-	l.s.log.Warn("relock: deadlock; this Lock ends", "name", x.a.prim.Names().Name(), "cycle", c.String())
+	l.s.log.Warn("relock: deadlock; this Lock ends", "name", api.Shown(x.a.prim.Names().Name()), "cycle", c.String())
 }

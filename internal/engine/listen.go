@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"relock/internal/api"
 	"relock/internal/clock"
 	"relock/internal/waiting"
 	"relock/locktrace"
@@ -45,7 +46,7 @@ func (a *acquisition) listen() {
 	cancel()
 	if err != nil && !a.done() {
 		name := a.prim.Names().Name()
-		l.s.log.Debug("relock: no subscription, polling instead", "name", name, "error", err)
+		l.s.log.Debug("relock: no subscription, polling instead", "name", api.Shown(name), "error", err)
 		if t := l.s.trace; t != nil {
 			l.s.notes.Add(func() { t.Hooks.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err}) })
 		}

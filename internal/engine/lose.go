@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"relock/internal/api"
 	"relock/locktrace"
 )
 
@@ -87,7 +88,7 @@ func (c *claim) loseSection(x *section, reason string) {
 func (c *claim) reportLost(reason string) {
 	s := c.lock.s
 	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
-	s.log.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
+	s.log.Warn("relock: lock lost", "name", api.Shown(e.Name), "owner", api.Shown(e.Owner), "reason", reason)
 	if t := s.trace; t != nil {
 		s.notes.AddSurely(func() { t.Hooks.Lost(e) }) // many locks may be lost at a time, and each loss counts
 	}

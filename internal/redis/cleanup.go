@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/api"
 	"relock/internal/clock"
 	"relock/internal/life"
 	"relock/internal/script"
@@ -246,7 +247,7 @@ func (q *Cleanup) done(j *Job, err error) {
 	givenUp := 0
 	if err != nil && !j.spare {
 		givenUp = 1
-		q.env.Log.Warn("relock: a release was never confirmed; the lock ends with its lease", "name", j.Name, "error", err)
+		q.env.Log.Warn("relock: a release was never confirmed; the lock ends with its lease", "name", api.Shown(j.Name), "error", err)
 	}
 	if j.Done != nil {
 		j.Done(err)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"relock/internal/api"
 )
 
 // OutagePause is between two messages of one kind at least, where the same may be said again: short enough
@@ -63,7 +65,7 @@ func (w *Watch) Enter(stuck *bool, name string, err error) {
 	}
 	w.began, w.cause = w.clock(), err
 	w.On.Store(true)
-	w.log.Warn("relock: Redis cannot serve; locks wait for it", "name", name, "error", err)
+	w.log.Warn("relock: Redis cannot serve; locks wait for it", "name", api.Shown(name), "error", err)
 }
 
 // Cause returns why Redis does not serve other Locks, as far as the Logger was told; nil if it does.
@@ -97,7 +99,7 @@ func (w *Watch) Denied(name string, err error) {
 	if w.refused++; !w.denials.passes(w.clock()) {
 		return
 	}
-	w.log.Warn("relock: Redis refuses this user; Lock returns at once", "name", name, "refused", w.refused, "error", err)
+	w.log.Warn("relock: Redis refuses this user; Lock returns at once", "name", api.Shown(name), "refused", w.refused, "error", err)
 	w.refused = 0
 }
 
