@@ -23,7 +23,7 @@ func about(p Primitive, owner string, n int) report.About {
 	return report.About{Name: p.Names().Name(), Kind: p.Kind().HookName(), Owner: owner, N: max(n, 1)}
 }
 
-// traceWaiting reports to the hooks, of which there are some, that the caller waits, by a claim if it has one.
+// traceWaiting reports to the hooks, which there must be, that the caller waits, by a claim if it has one.
 func (a *acquisition) traceWaiting(c *claim) {
 	owner, returned := a.named, false
 	if c != nil {
@@ -129,7 +129,7 @@ func commandsOf(all []redis.ReleaseCommand) (cmds []script.Command) {
 	return cmds
 }
 
-// traceEnd reports to the hooks, of which there are some, that the call ends, and that its hold begins
+// traceEnd reports to the hooks, which there must be, that the call ends, and that its hold begins
 // if it got one. If a hook ends the goroutine, the hold ends too, since no caller has it.
 func (a *acquisition) traceEnd(t *report.Tracer, hold *Hold, err error) {
 	owner, returned := a.named, false
@@ -147,10 +147,10 @@ func (a *acquisition) traceEnd(t *report.Tracer, hold *Hold, err error) {
 
 func (c *claim) about() report.About { return about(c.prim, c.ownerID(), int(c.n)) }
 
-// traceHandedOver reports a hand-over of the claim to the hooks, of which there are some.
+// traceHandedOver reports a hand-over of the claim to the hooks, which there must be.
 func (c *claim) traceHandedOver() { c.lock.s.trace.Hooks.HandedOver(locktrace.HandedOver(c.about())) }
 
-// traceLine reports a message to a claim of a kind to the hooks, of which there are some. The hooks run later: a mutex may be
+// traceLine reports a message to a claim of a kind to the hooks, which there must be. The hooks run later: a mutex may be
 // held.
 func (s *Session) traceLine(m *waiting.Message, k *kind.Kind) {
 	t, names := s.trace, s.NamesOf(m.Key)
