@@ -23,7 +23,7 @@ func (h *Hold) Abandon() (err error) {
 	}()
 	l.mu.Lock()
 	defer l.unlock()
-	err = h.standing(l.s.now())
+	err = h.check(l.s.now())
 	if h.held.Done {
 		return err
 	}

@@ -193,7 +193,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		for _, x := range sections {
 			switch {
 			case x.claim.lock != l:
-			case x.standing(s.now()):
+			case x.isOpen(s.now()):
 				return a.nest(x, false)
 			default:
 				x.claim.expire(s.now()) // so that this Lock does not nest in it

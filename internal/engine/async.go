@@ -80,9 +80,8 @@ func (s *asyncReleases) remove(l *lock, d *asyncRelease) {
 	}
 }
 
-// asyncReleases returns those of the lock, and the number of the last one of all.
-func (l *lock) asyncReleases() (all []*asyncRelease, last uint64) {
-	s := &l.s.asyncReleases
+// all returns those of a lock, and the number of the last one of all.
+func (s *asyncReleases) all(l *lock) (all []*asyncRelease, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.of[l]), s.last
@@ -117,7 +116,7 @@ func (d *asyncRelease) send() {
 	}
 	j := &d.job
 	*j = redis.Job{Name: c.prim.Names().Name(), Cmds: commandsOf(d.Cmds), Until: c.latestEnd(d.now), Heard: d.Hear, Again: d.again, Done: d.done}
-	s.asyncReleases.add(l, d)
+	s.async.add(l, d)
 	if !s.cleanup.Leave(j) {
 		d.finish(ErrClosed)
 		c.reportFailed(ErrClosed)
@@ -160,7 +159,7 @@ func (d *asyncRelease) finish(err error) {
 	c := d.c
 	l, s, gone := c.lock, c.lock.s, d.Lost
 	d.over = true
-	s.asyncReleases.remove(l, d)
+	s.async.remove(l, d)
 	if d.gone != nil {
 		close(d.gone)
 	}

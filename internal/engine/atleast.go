@@ -39,7 +39,7 @@ func (h *Hold) StandAtLeast(d time.Duration) {
 	c := h.section.claim
 	c.lock.mu.Lock()
 	defer c.lock.unlock()
-	if h.standing(c.lock.s.now()) == nil {
+	if h.check(c.lock.s.now()) == nil {
 		c.standFor(d)
 	}
 }

@@ -9,6 +9,10 @@ import (
 
 // What the clean-up ends in the background, since no caller waits for it: claims whose attempt was
 // abandoned or whose release was not confirmed, and surplus holds.
+//
+// retire takes a claim off the lists of the session and sends nothing. end and endBy retire it, and release what it may
+// have in Redis. dismiss releases once more what is retired already. giveUp is for a caller that did not get the lock: it
+// retires its claim if Redis cannot have anything of it, and else ends it.
 
 // end ends a claim in the background, until the lock is over in Redis anyway; done, which may be nil, is
 // closed when that is confirmed or given up. One of which a hold was abandoned is left standing, and done

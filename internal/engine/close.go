@@ -25,7 +25,7 @@ func (s *Session) close() error {
 	for _, l := range s.locks.All() {
 		l.close(ends)
 	}
-	s.endLost()
+	s.releaseLost()
 	until := time.Now().Add(s.cfg.ReleaseTimeout)
 	life.Await(s.life.Idle(), time.Until(until))
 	life.Await(ends.Idle(), time.Until(until))

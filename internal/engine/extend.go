@@ -51,7 +51,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 		return h.notExtended(ctx, errEarlier)
 	}
 	now := s.now()
-	if err := h.standing(now); err != nil {
+	if err := h.check(now); err != nil {
 		l.unlock()
 		return err
 	}
@@ -107,7 +107,7 @@ func (h *Hold) extended(d time.Duration, op *Op, r *redis.Extended) error {
 func (h *Hold) notExtended(ctx context.Context, err error) error {
 	l := h.section.claim.lock
 	l.mu.Lock()
-	ended := h.standing(l.s.now())
+	ended := h.check(l.s.now())
 	l.unlock()
 	switch {
 	case ended != nil:

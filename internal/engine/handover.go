@@ -169,7 +169,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 	}
 	l.mu.Lock()
 	now := l.s.now()
-	if !x.standing(now) {
+	if !x.isOpen(now) {
 		c.expire(now)
 	} else if ended == nil { // perhaps it was renewed in time
 		if a.opts.AtLeast > 0 {

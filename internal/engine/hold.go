@@ -61,14 +61,14 @@ func (h *Hold) Remaining() time.Duration {
 	return max(0, end-c.lock.s.now())
 }
 
-// standing returns why the hold does not hold, or nil. What the watchdog is late to see, after
+// check returns why the hold does not hold, or nil. What the watchdog is late to see, after
 // a pause of the process, is seen here.
-func (h *Hold) standing(now time.Duration) error {
+func (h *Hold) check(now time.Duration) error {
 	x := h.section
 	if h.held.Done {
 		return ErrNotHeld
 	}
-	if !x.ctx.HasEnded() && !x.standing(now) {
+	if !x.ctx.HasEnded() && !x.isOpen(now) {
 		x.claim.expire(now)
 	}
 	switch {

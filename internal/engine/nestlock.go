@@ -21,7 +21,7 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	l := a.lock
 	err := errAgain
 	switch now := l.s.now(); {
-	case c.state != asking && c.sections.standing(now):
+	case c.state != asking && c.sections.isOpen(now):
 		return a.nest(c.sections, true)
 	case c.state != asking:
 		c.expire(now)
@@ -173,7 +173,7 @@ func (a *acquisition) reenter(x *section) (g answer, err error) {
 	if err != nil {
 		return g, err
 	}
-	if now := a.lock.s.now(); !x.standing(now) {
+	if now := a.lock.s.now(); !x.isOpen(now) {
 		c.expire(now)
 		return g, x.endedErr()
 	}

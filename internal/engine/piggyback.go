@@ -14,7 +14,7 @@ import (
 // takePending takes the async releases of the lock that were not sent yet, for an attempt that is about to be sent. It
 // returns the others as sent.
 func (l *lock) takePending() (pending, sent []*asyncRelease) {
-	all, _ := l.asyncReleases()
+	all, _ := l.s.async.all(l)
 	for _, d := range all {
 		if l.s.cleanup.Take(&d.job) {
 			d.mine = true
@@ -59,7 +59,7 @@ func (l *lock) releases() bool { return l.holder != nil && l.holder.state == rel
 // piggybacks the others. The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) awaitSent() error {
 	l := a.lock
-	_, last := l.asyncReleases()
+	_, last := l.s.async.all(l)
 	for l.hasAsync {
 		pending, sent := l.takePending()
 		i := slices.IndexFunc(sent, func(d *asyncRelease) bool {

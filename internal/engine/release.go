@@ -41,7 +41,7 @@ func (h *Hold) Unlock(async bool) (err error) {
 		return ErrNotHeld
 	}
 	h.held.Done = true
-	open := x.standing(now)
+	open := x.isOpen(now)
 	if !open {
 		c.expire(now)
 	}

@@ -51,8 +51,8 @@ func (x *section) Value(key any) any {
 	return x.ctx.Value(key)
 }
 
-// standing reports whether the section is open: invariant I2.
-func (x *section) standing(now time.Duration) bool {
+// isOpen reports whether the section is open: invariant I2.
+func (x *section) isOpen(now time.Duration) bool {
 	return x.claim.state == held && now < min(x.claim.trust, x.holds.Until)
 }
 

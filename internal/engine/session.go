@@ -42,7 +42,7 @@ type Session struct {
 	// spare has acquisitions for reuse. It is the session's own, since a channel must not leave the
 	// bubble in which a test with a made-up clock has made it.
 	spare sync.Pool
-	asyncReleases
+	async asyncReleases
 	lines
 	standing standing
 	life     *life.Life

@@ -23,9 +23,9 @@ func (c *claim) noteStanding(to claimState) {
 	}
 }
 
-// endLost releases what may stand of the claims that were lost, and whose sections are not unlocked yet: Close waits
+// releaseLost releases what may stand of the claims that were lost, and whose sections are not unlocked yet: Close waits
 // for no Unlock.
-func (s *Session) endLost() {
+func (s *Session) releaseLost() {
 	now := s.now()
 	s.standing.lost.of.Range(func(key, until any) bool {
 		c := key.(*claim)
