@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"relock/internal/api"
 	"relock/internal/holds"
@@ -21,8 +22,8 @@ type Doer interface {
 // Fake is a lock inside the process. It excludes, it re-enters when Do is called with the
 // context of its own section, and it fails when the test says so. [rlock.WithOwner] and
 // [rlock.WithoutOwner] decide who re-enters, as with a real lock. The zero Fake is free and
-// ready to use. It ignores options: a wait ends when its context ends. Its methods are safe for
-// concurrent use. Do not copy a Fake.
+// ready to use. Of the options [rlock.Wait] bounds the wait, and a wrong one is refused; the others change nothing.
+// Its methods are safe for concurrent use. Do not copy a Fake.
 type Fake struct {
 	mu      sync.Mutex
 	now     *fakeSection // that holds the lock; nil when free
@@ -44,9 +45,10 @@ type fakeSection struct {
 // Do waits until the lock is free, and runs fn while holding it. It returns fn's error. A
 // section that [Fake.Lose] ended returns an error that matches [rlock.ErrLost] as well, and so
 // does one that is nested in it. When ctx ends first, the error matches [rlock.ErrNotAcquired]
-// and ctx's own error, and fn did not run. A ctx that has ended before the call gives its own error alone, and a nil ctx or fn,
-// or an owner that cannot have its name, [rlock.ErrArgument], as with a real lock.
-func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, _ ...rlock.LockOption) error {
+// and ctx's own error, and fn did not run; when Wait is over first, [rlock.ErrNotAcquired]. A ctx that has ended before the call
+// gives its own error alone, and a nil ctx or fn, a wrong option, or an owner that cannot have its name,
+// [rlock.ErrArgument], as with a real lock.
+func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, opts ...rlock.LockOption) error {
 	switch {
 	case fn == nil:
 		return fmt.Errorf("do: %w: fn is nil", rlock.ErrArgument)
@@ -55,7 +57,7 @@ func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, _ ...rloc
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	x, section, err := f.acquire(ctx)
+	x, section, err := f.acquire(ctx, opts)
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,11 @@ func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, _ ...rloc
 	return err
 }
 
-func (f *Fake) acquire(ctx context.Context) (*fakeSection, context.Context, error) {
+func (f *Fake) acquire(ctx context.Context, opts []rlock.LockOption) (*fakeSection, context.Context, error) {
+	over, err := waitIsOver(opts)
+	if err != nil {
+		return nil, nil, fmt.Errorf("do: %w", err)
+	}
 	in, _ := insideOf(ctx, f).(*fakeSection)
 	name, named := rlock.OwnerFrom(ctx)
 	if named {
@@ -97,8 +103,20 @@ func (f *Fake) acquire(ctx context.Context) (*fakeSection, context.Context, erro
 		if named && f.now.owner == name {
 			return f.now, f.now.enter(ctx, f), nil
 		}
-		f.wait(ctx, f.now)
+		if !f.wait(ctx, f.now, over) {
+			return nil, nil, fmt.Errorf("do: %w", rlock.ErrNotAcquired)
+		}
 	}
+}
+
+// waitIsOver returns what tells when the time of Wait is over: nothing, if there is no bound.
+func waitIsOver(opts []rlock.LockOption) (<-chan time.Time, error) {
+	all, _ := api.OfDo(opts)
+	o, err := api.Collect(all)
+	if err != nil || !o.Bounded {
+		return nil, err
+	}
+	return time.After(o.Wait), nil
 }
 
 // enter returns the context of a Do that is inside. The Fake's mutex must be held.
@@ -109,16 +127,22 @@ func (x *fakeSection) enter(ctx context.Context, f *Fake) context.Context {
 	return section
 }
 
-// wait returns when x has left the lock, or ctx has ended. f.mu is held before and after.
-func (f *Fake) wait(ctx context.Context, x *fakeSection) {
+// wait returns when x has left the lock, or ctx has ended; false: when the time of Wait is over. f.mu is held before and
+// after.
+func (f *Fake) wait(ctx context.Context, x *fakeSection, over <-chan time.Time) bool {
 	f.count(1)
 	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		f.count(-1)
+	}()
 	select {
 	case <-x.left:
 	case <-ctx.Done():
+	case <-over:
+		return false
 	}
-	f.mu.Lock()
-	f.count(-1)
+	return true
 }
 
 // count changes the number of waiters. f.mu must be held.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"relock/fairlock"
@@ -97,6 +98,33 @@ func TestFakeWaitsAndGivesUp(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// A Fake that is held keeps a caller with Wait for as long as a real lock does, and no longer; and it refuses the options that
+// a real one refuses. A recipe that runs a job once in an hour gives up by Wait(0).
+func TestFakeWaitsAsLongAsWaitSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		for what, l := range map[string]relocktest.Doer{"fake": new(relocktest.Fake), "lock": rlock.New(relocktest.Session(t), "x")} {
+			must(t, l.Do(ctx, func(context.Context) error {
+				for _, wait := range []time.Duration{0, time.Minute} {
+					begun := time.Now()
+					err := l.Do(ctx, func(context.Context) error { return errors.New("it ran") }, rlock.Wait(wait))
+					if took := time.Since(begun); !errors.Is(err, rlock.ErrNotAcquired) || took < wait || took > wait+2*time.Second {
+						t.Errorf("%s: Wait(%v) ended after %v: %v", what, wait, took, err)
+					}
+				}
+				return nil
+			}))
+			for _, wrong := range []rlock.LockOption{nil, rlock.Wait(-1), rlock.Lease(0)} {
+				if err := l.Do(ctx, func(context.Context) error { return nil }, wrong); !errors.Is(err, rlock.ErrArgument) {
+					t.Errorf("%s: a wrong option: %v", what, err)
+				}
+			}
+			must(t, l.Do(ctx, func(context.Context) error { return nil }, rlock.Wait(0), rlock.AsyncRelease()))
+		}
+	})
 }
 
 func TestFakeLoses(t *testing.T) {
