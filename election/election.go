@@ -76,8 +76,8 @@ func (e *Election) Session() *rlock.Session {
 //
 // Campaign blocks until it leads and the value is published, or ctx ends; [rlock.Wait] bounds
 // the waiting, but a value has the time of a TryLock to be published. Errors are those of
-// [rlock.Mutex.Lock]: [rlock.ErrNotAcquired] when the wait is over; and [rlock.ErrArgument] if ctx names an owner ([rlock.WithOwner]), since two candidates
-// of one name would lead together. On error the returned context is ctx, the leadership is nil,
+// [rlock.Mutex.Lock]: [rlock.ErrNotAcquired] when the wait is over; and [rlock.ErrArgument] if
+// ctx names an owner ([rlock.WithOwner]), since two candidates of one name would lead together. On error the returned context is ctx, the leadership is nil,
 // and the caller neither leads nor stands for election: what was granted is released behind it while
 // Redis is silent.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.LockOption) (context.Context, *Leadership, error) {
