@@ -205,9 +205,10 @@ func (m *RW) granted(c *Call, d *rwCall) {
 	case t != nil && t.local:
 		m.nested(c, d, t)
 		return
-	case (l == nil || l.lapsed()) && !d.write && !m.stirred && m.seen.closed(now) && now.After(m.seen.gate) && now.Sub(m.freeSince(&m.seen)) < time.Second:
-		// Of a lock that is free a mark keeps readers out for a second: whichever writer left it
-		// may have died.
+	case (l == nil || l.lapsed()) && !d.write && !m.stirred && m.seen.closed(now) && now.After(m.seen.gate) && !c.Began.Before(m.seen.gate) &&
+		now.Sub(m.freeSince(&m.seen)) < time.Second:
+		// A reader that waited when the gate was opened may come whenever its session asks. Of a lock that is free a
+		// mark keeps the others out for a second: whichever writer left it may have died.
 		m.w.Failf("%s got in, and a writer waits", c.Text)
 	}
 	m.excludes(c, d, owner)
@@ -220,6 +221,7 @@ func (m *RW) granted(c *Call, d *rwCall) {
 		for _, t := range m.claims {
 			t.revived = t.revived || t.doomed && t.over == nil && t.owner == owner && !t.dead
 		}
+		m.mislead(l) // a session that is told of the loss may ask at this very moment
 	}
 	if l.over {
 		l.over, l.since = false, now
