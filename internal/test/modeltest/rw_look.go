@@ -145,7 +145,8 @@ func (m *RW) went(last *rwSeen, now time.Time) {
 			}
 		}
 	}
-	if m.seen.mode != "read" || last.mode != "read" || m.stirred || m.deleted {
+	ranOut := !last.ends.After(now) // since then it was free; who has it now came in behind that
+	if m.seen.mode != "read" || last.mode != "read" || m.stirred || m.deleted || ranOut {
 		m.reading = now
 	}
 	for owner := range last.writes {
