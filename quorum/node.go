@@ -54,7 +54,7 @@ func (*node) Never(ms int64) error {
 }
 
 // ask asks for the vote. It blocks for at most bound. An unknown outcome is taken back in the
-// background.
+// background. A hold beside an error is a vote that came as the bound ended: the caller releases it.
 func (n *node) ask(ctx context.Context, bound time.Duration, opts []rlock.LockOption) (context.Context, *engine.Hold, error) {
 	ctx, cancel := context.WithCancel(ctx) // which ends the attempt, and else with the section
 	late := time.AfterFunc(bound, cancel)
@@ -66,8 +66,5 @@ func (n *node) ask(ctx context.Context, bound time.Duration, opts []rlock.LockOp
 		return section, hold, nil
 	}
 	cancel()
-	if hold != nil {
-		_ = hold.Unlock(false) // what is not confirmed is released in the background
-	}
-	return nil, nil, err
+	return nil, hold, err
 }

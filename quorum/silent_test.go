@@ -1,12 +1,15 @@
 package quorum_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
+	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/quorum"
 	"relock/rlock"
 )
@@ -40,4 +43,27 @@ func TestVotesOfASilentRedisAreTakenBackBehindARefusal(t *testing.T) {
 		t.Error("TryLock has a majority")
 	}
 	must(t, h.Unlock())
+}
+
+// A vote that comes as its time ends is given back behind the round, which a Redis that falls silent then does not
+// hold up.
+func TestAVoteAtTheEndOfItsTimeIsGivenBackBehindTheRound(t *testing.T) {
+	all := cluster(t, 1, real)
+	cfg := slow()
+	cfg.ReleaseTimeout = 10 * time.Minute
+	var silent *faulttest.Proxy
+	cfg.Trace = &rlock.Trace{AcquireEnd: func(ctx context.Context, e locktrace.AcquireEnd) {
+		if e.Err == nil {
+			silent.BlackHole(true)
+			<-ctx.Done() // the time for the vote
+		}
+	}}
+	ses, proxy := locktest.DialProxy(t, all[0], cfg)
+	silent = proxy
+	c := make(chan error, 1)
+	go func() {
+		_, _, err := quorum.New([]*rlock.Session{ses}, "x").TryLock(within(t, time.Minute))
+		c <- err
+	}()
+	is(t, "TryLock", locktest.Get(t, c, 20*time.Second, "TryLock to return"), rlock.ErrUnavailable)
 }

@@ -112,10 +112,11 @@ func (t *try) round(ctx context.Context) (*section, error) {
 	for i, n := range m.nodes {
 		err := n.Calls().Go(context.Background(), func(context.Context) {
 			vote, hold, err := n.ask(x.asking, m.bound, t.opts)
-			if err == nil && !x.take(n, vote, hold) {
-				_ = hold.Unlock(false) // it came too late; the release goes on in the background
+			taken := err == nil && x.take(n, vote, hold)
+			answers <- named(i, err) // before the release, for which the Redis may be silent
+			if hold != nil && !taken {
+				_ = hold.Unlock(false) // it came too late
 			}
-			answers <- named(i, err)
 		})
 		if err != nil {
 			answers <- named(i, err)
