@@ -38,6 +38,7 @@ func lock(t *testing.T, o *redis.UniversalOptions) error {
 func TestDial(t *testing.T) {
 	t.Parallel()
 	must(t, lock(t, &redis.UniversalOptions{Addrs: []string{redistest.Mini(t).Addr}}))
+	must(t, lock(t, &redis.UniversalOptions{Addrs: []string{redistest.Mini(t).Addr}, DB: -1})) // none is selected
 	s, a := redistest.Real(t), redistest.NewAuthority(t)
 	must(t, s.Do(t, "ACL", "SETUSER", "me", "on", ">secret", "~*", "&*", "+@all").Error())
 	addrs := []string{s.Addr}

@@ -24,7 +24,7 @@ import (
 //	                             a path is a socket
 //	MasterName                   Sentinel.MasterSet
 //	SentinelUsername, -Password  Sentinel.Username, Sentinel.Password; as in go-redis no name without a password
-//	DB                           SelectDB, but for a Cluster, which has one database
+//	DB                           SelectDB, but for a Cluster, which has one database; as in go-redis -1 selects none
 //	Username, Password           the same; as in go-redis no name without a password
 //	CredentialsProvider,         AuthCredentialsFn, in place of Username and Password;
 //	CredentialsProviderContext   not asked for Sentinels
@@ -66,7 +66,7 @@ func Options(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 		opt.InitAddress = []string{"127.0.0.1:6379"}
 	}
 	if cluster := o.IsClusterMode || len(o.Addrs) > 1; o.MasterName != "" || !cluster {
-		opt.SelectDB = o.DB
+		opt.SelectDB = max(0, o.DB)
 	}
 	opt.Sentinel.MasterSet = o.MasterName
 	sentinel := user(o.SentinelUsername, o.SentinelPassword)
