@@ -29,4 +29,7 @@
 //     with rlock.Mutex.Do, works on that context, and sends a fencing token along.
 //   - With the elector, when the leader changes, the next one may run a job at a time at which the last one
 //     has run it, if its clock is behind; and after a leader that died no job runs until its lease is over.
+//   - With the elector, a job that takes longer than its interval runs beside itself, and in two processes after
+//     the leader has changed. A locker prevents that only without an elector: gocron asks no locker in a scheduler
+//     that has one.
 package gocron

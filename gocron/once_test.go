@@ -161,3 +161,22 @@ func TestElector(t *testing.T) {
 		t.Errorf("without an election: %v", err)
 	}
 }
+
+// A scheduler with an elector asks no locker, as the documentation says: the job runs, and beside itself.
+func TestAnElectorStandsInPlaceOfALocker(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		e := election.New(locktest.Dial(t, s, rlock.Config{}), "scheduler")
+		_, l, err := e.Campaign(locktest.Within(t, time.Minute), "")
+		must(t, err)
+		refuses := relockgocron.NewLocker(nil)
+		inside, end := make(chan struct{}, 100), make(chan struct{})
+		sched := schedule(t, 0, func() { inside <- struct{}{}; <-end },
+			gocron.WithDistributedElector(relockgocron.NewElector(e)), gocron.WithDistributedLocker(refuses))
+		for range 2 {
+			locktest.Get(t, inside, time.Minute, "the job to run")
+		}
+		close(end)
+		must(t, sched.Shutdown())
+		must(t, l.Resign())
+	})
+}
