@@ -64,7 +64,7 @@ func TestAProbeThatIsRefusedLeavesNothing(t *testing.T) {
 // A command that the server does not know under its name, be it one that runs scripts or one in them, is told with what to
 // do about it.
 func TestVerdictOnRenamedCommands(t *testing.T) {
-	for _, name := range []string{"EVAL", "DEL", "PEXPIRE", "HINCRBY"} {
+	for _, name := range []string{"EVAL", "DEL", "PEXPIRE", "HINCRBY", "PUBLISH"} {
 		s := redistest.Real(t, "--rename-command", name, "")
 		server := redis.Server{Publish: "PUBLISH"}
 		err := server.Verdict(send(t, s.Client(t), server.Commands()))
@@ -99,6 +99,7 @@ func TestVerdict(t *testing.T) {
 		{prefixed, "NOPERM No permissions to access a key", api.ErrConfig, `"app:"`},
 		{single, "NOPERM this user has no permissions to run the 'evalsha' command", api.ErrConfig, "+eval"},
 		{single, "unknown command 'EVALSHA', with args beginning with: ", api.ErrConfig, "rename-command"},
+		{single, "Error running script (call to f_0): @user_script:7: @user_script: 7: Unknown Redis command called from Lua script", api.ErrConfig, "rename-command"},
 		{single, "LOADING Redis is loading the dataset in memory", api.ErrUnavailable, "LOADING"},
 		{cluster, "LOADING Redis is loading the dataset in memory", nil, ""},
 		{single, "WRONGTYPE Operation", nil, "WRONGTYPE"},
