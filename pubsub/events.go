@@ -131,7 +131,8 @@ func (c *conn) unaccepted(chs []*channel, v verdict, moved string, err error) {
 			h.postpone(ch, err, now)
 			continue
 		}
-		h.log.Warn("pubsub: subscribe refused", "channel", ch.key.name, "error", err)
+		// The channel of a lock has its name in it, which may have any length.
+		h.log.Warn("pubsub: subscribe refused", "channel", fmt.Sprintf("%.128s", ch.key.name), "error", err)
 		h.tell(Event{State: Refused, Node: c.addr, Err: err})
 		h.detach(ch)
 		ch.refused = fmt.Errorf("%w: %w", ErrRefused, err)

@@ -45,3 +45,28 @@ func TestTheLogCutsLongNames(t *testing.T) {
 		<-next
 	})
 }
+
+// So does the log of a subscription that Redis refuses: its channel has the name in it.
+func TestTheLogCutsTheChannelsOfLongNames(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	ctx := locktest.Within(t, time.Minute)
+	opt, allow := faultUser(t, s, "deaf")
+	allow("-subscribe")
+	var log locktest.Journal
+	ses, err := rlock.Dial(ctx, opt, rlock.Config{Logger: log.Logger()})
+	must(t, err)
+	defer ses.Close()
+	name := strings.Repeat("n", 10_000)
+	_, h, err := rlock.New(locktest.Dial(t, s, rlock.Config{}), name).Lock(ctx)
+	must(t, err)
+	brief, cancel := context.WithCancel(ctx)
+	next := locktest.GoLock(rlock.New(ses, name), brief)
+	redistest.Eventually(t, 20*time.Second, "the refusal in the log", func() bool { return log.Count("nnn") > 0 })
+	if line := log.Last("nnn"); len(line) > 1000 {
+		t.Errorf("it has %d bytes: %.1000s", len(line), line)
+	}
+	cancel()
+	<-next
+	must(t, h.Unlock())
+}
