@@ -77,9 +77,9 @@ func (e *Election) Session() *rlock.Session {
 // Campaign blocks until it leads and the value is published, or ctx ends; [rlock.Wait] bounds
 // the waiting, but a value has the time of a TryLock to be published. Errors are those of
 // [rlock.Mutex.Lock]: [rlock.ErrNotAcquired] when the wait is over; and [rlock.ErrArgument] if
-// ctx names an owner ([rlock.WithOwner]), since two candidates of one name would lead together. On error the returned context is ctx, the leadership is nil,
-// and the caller neither leads nor stands for election: what was granted is released behind it while
-// Redis is silent.
+// ctx names an owner ([rlock.WithOwner]), since two candidates of one name would lead together. On error
+// the returned context is ctx, the leadership is nil, and the caller neither leads nor stands for election:
+// what was granted is released in the background if ctx has ended or Redis does not answer.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.LockOption) (context.Context, *Leadership, error) {
 	const op = "campaign"
 	if err := e.usable(ctx, op); err != nil {
@@ -108,7 +108,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.Loc
 			return section, l, nil
 		}
 		lost := errors.Is(err, rlock.ErrLost) || section.Err() != nil
-		if ctx.Err() != nil || section.Err() == nil && errors.Is(err, rlock.ErrUnavailable) {
+		if ctx.Err() != nil || section.Err() == nil && errors.Is(err, rlock.ErrUnavailable) && !script.Denied(err) {
 			hold.UnlockAsync() // a caller whose wait is over does not wait for a Redis that may be silent
 		} else {
 			_ = hold.Unlock()

@@ -2,6 +2,8 @@ package election_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,4 +49,25 @@ func TestCampaignEndsWhileRedisIsSilent(t *testing.T) {
 			must(t, l.Resign())
 		}
 	})
+}
+
+// A Redis that refuses the value is not silent: a candidate that may not publish has given the lock back when Campaign
+// returns, and the next one need not wait.
+func TestCampaignThatMayNotPublishHasReleased(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	rules := "on >secret resetkeys ~x ~redisson_* ~relock_line* ~relock_probe* ~relock_session* &* +@all"
+	must(t, s.Do(t, append([]string{"ACL", "SETUSER", "few"}, strings.Fields(rules)...)...).Error())
+	opt := s.Option()
+	opt.Username, opt.Password = "few", "secret"
+	ses, err := rlock.Dial(within(t, time.Minute), opt, slow())
+	must(t, err)
+	defer ses.Close()
+	for range 10 {
+		_, _, err = election.New(ses, "x").Campaign(within(t, time.Minute), "a")
+		is(t, "Campaign", err, rlock.ErrUnavailable)
+		if slices.Contains(s.Keys(t), "x") {
+			t.Fatal("the lock is still held when Campaign has returned")
+		}
+	}
 }
