@@ -90,7 +90,8 @@ func (c *claim) endSurplus() {
 	c.clearHolder()
 }
 
-// releasePart ends holds of a side in the background, while others stay. They are off the account already.
+// releasePart ends holds of a side in the background, while others stay. They are off the account already: an Unlock that
+// ended one of them as well would take "not there" for a loss.
 func (c *claim) releasePart(side int, ends []string) {
 	l, cmd := c.lock, c.account.Partial(c.kind, side, ends, 0, c.op())
 	l.s.cleanup.Add(redis.Job{

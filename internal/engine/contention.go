@@ -93,9 +93,9 @@ func (l *lock) expectMessage(c *claim, now time.Duration) {
 }
 
 // nextAttempt returns when the caller, which is in front, asks Redis, if no claim of this session holds the lock: never
-// while the session leaves it to others (turns.Yielded). Behind that, next.soon has it ask at once, whatever next.at is; and so
-// has its being a front that has not asked yet, or that neither listens nor stands in the line nor was refused in a session
-// that polls: nothing would tell it of a release. Any other one asks at next.at.
+// while the session leaves it to others (turns.Yielded). After that the caller asks at once if next.soon says so, or if nothing
+// would tell it of a release: it neither listens, nor stands in the line, nor was refused in a session that polls. Else it asks
+// at next.at.
 func (a *acquisition) nextAttempt() time.Duration {
 	ct := a.lock.contention
 	waits := ct.listener != nil || ct.place.Claim != nil || a.lock.s.cfg.Polling != nil && a.attempts.refused > 0
