@@ -202,3 +202,23 @@ func TestFrontAfterAHandOverHearsOfReleases(t *testing.T) {
 		must(t, g.p.Release())
 	})
 }
+
+// Permits that are handed over take their caller's entry out of the line. The next caller of the session, who wants another
+// number and so cannot have that entry, stands there with its own at once: its turn would come too late behind those of
+// other sessions.
+func TestTheNextOfAnotherSizeStandsInTheLineBehindAHandOver(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		defer reportLine(t, s, "x")
+		st := newStage(t, s, 4, slow())
+		_, p := st.take(4)
+		same, other := st.queue(st.ctx, 4), st.queue(st.ctx, 1)
+		must(t, p.Release())
+		next := st.in(same)
+		redistest.Eventually(t, 10*time.Second, "the entry of one permit", func() bool {
+			entries := inLine(t, s, "x")
+			return len(entries) == 1 && entries[0][1:4] == "001"
+		})
+		must(t, next.p.Release())
+		must(t, st.in(other).p.Release())
+	})
+}

@@ -19,6 +19,7 @@ func TestRandomAgainstModel(t *testing.T) {
 	found := []uint64{
 		11061716304964401021, // who comes in front of one that was passed over sees to what expires
 		9562832940052757330,  // Available takes back what has expired, and lets in who waits, before it counts
+		1033987650970393911,  // a caller in front does not stand in the line, whose entry went with that of another number
 	}
 	modeltest.Run(t, modeltest.Config{Seeds: 8, Found: found}, func(w *modeltest.World) modeltest.Model {
 		w.Keep = append(w.Keep, modelName, zset(modelName)) // Left looks at them
