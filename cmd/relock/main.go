@@ -88,7 +88,10 @@ Exit codes: 64 wrong usage, 69 Redis unavailable, 70 any other error,
 		Version:       rlock.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("redis") && g.redis == "" { // a variable that is not set, in a script: force must not go elsewhere
+				return usage("--redis is empty; it must be a URL, as redis://host:6379, or be left out")
+			}
 			g.began = true
 			return nil
 		},

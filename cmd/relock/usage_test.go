@@ -26,6 +26,17 @@ func TestWrongUsageInJSON(t *testing.T) {
 	}
 }
 
+// An empty URL, as by a variable that is not set, is not taken for the default: another server's lock would be ended.
+func TestAnEmptyURLIsWrongUsage(t *testing.T) {
+	t.Parallel()
+	c := cli{t, "redis://127.0.0.1:1"} // what is not refused says 69
+	for _, args := range [][]string{{"force", "x", "--redis", ""}, {"ls", "--redis="}} {
+		if r := c.want(64, args...); r.out != "" || !strings.Contains(r.err, "--redis is empty") {
+			t.Errorf("%q prints %q and %q", args, r.out, r.err)
+		}
+	}
+}
+
 // help knows its commands, and a topic that it does not know is wrong usage.
 func TestHelpTopics(t *testing.T) {
 	t.Parallel()
