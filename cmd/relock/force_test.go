@@ -64,13 +64,6 @@ func TestForce(t *testing.T) {
 		for name, code := range map[string]int{"a:semaphore": 64, "a:counter": 64, "a:text": 70, "a:hash": 70, "": 64} {
 			c.want(code, "force", name)
 		}
-		held := rlock.New(session, "held")
-		_, h, err := held.Lock(within(t))
-		must(t, err)
-		if r := c.want(64, "force", "held", "--owner", ""); !strings.Contains(r.err, "--owner") { // as by a variable that is not set
-			t.Errorf("an empty owner: %q", r.err)
-		}
-		must(t, h.Unlock())
 		if got, err := s.Do(t, "HGET", "a:hash", "field").ToString(); got != "text" || err != nil {
 			t.Errorf("another program's hash is %q, %v", got, err)
 		}

@@ -26,12 +26,14 @@ func TestWrongUsageInJSON(t *testing.T) {
 	}
 }
 
-// An empty URL, as by a variable that is not set, is not taken for the default: another server's lock would be ended.
-func TestAnEmptyURLIsWrongUsage(t *testing.T) {
+// An empty flag, as by a variable that is not set, is not taken for one that is left out: force would end a lock of another
+// server, or the holds of all owners.
+func TestEmptyFlagsAreWrongUsage(t *testing.T) {
 	t.Parallel()
 	c := cli{t, "redis://127.0.0.1:1"} // what is not refused says 69
-	for _, args := range [][]string{{"force", "x", "--redis", ""}, {"ls", "--redis="}} {
-		if r := c.want(64, args...); r.out != "" || !strings.Contains(r.err, "--redis is empty") {
+	for _, args := range [][]string{{"force", "x", "--redis", ""}, {"ls", "--redis", ""}, {"force", "x", "--owner", ""}} {
+		flag := args[len(args)-2]
+		if r := c.want(64, args...); r.out != "" || !strings.Contains(r.err, flag+" is empty") {
 			t.Errorf("%q prints %q and %q", args, r.out, r.err)
 		}
 	}

@@ -121,12 +121,12 @@ func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	if next := a.node.Next; next != nil && c.kind.Permits { // its place in the line stays the session's
 		a.passEntry(next.Of)
 	}
-	stood := c.kind.Permits && a.claim != nil && l.contention.place.Claim == a.claim
+	stood := c.kind.Permits && a.claim != nil && l.stands(a.claim)
 	if a.claim != nil { // it was refused, and may have left only a mark in the line
 		a.giveUp()
 	}
 	a.deliver(x)
-	if stood && l.contention.place.Claim == nil { // the next caller wants another number, and does not stand in the line yet
+	if stood { // its entry has gone: the next caller wants another number, and does not stand in the line yet
 		l.askAtOnce()
 	}
 }

@@ -15,7 +15,7 @@ type rwSeen struct {
 	expiries      map[string]time.Time
 	marks         map[string]time.Time // those that are not over
 	line          []string             // the entries of writers
-	gate          time.Time            // until when readers come in whoever waits
+	gate          time.Time            // when the gate was opened last: readers that waited by then come in whoever waits
 	marked        map[string]time.Time // when they were first seen like this
 }
 

@@ -1,6 +1,7 @@
 package line_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -89,11 +90,7 @@ func TestWheneverTheLockIsFreeJavaIsTold(t *testing.T) {
 					ear.hears("while it is held", 0)
 					locktest.Stays(t, ctx, about(time.Millisecond)) // microseconds are dice
 					if forced := round%3 == 2; forced {
-						_, err = rlock.New(other, name).ForceUnlock(ctx)
-						must(t, err)
-						// An Unlock that has not heard of it asks Redis, and has the line go on: that is a round more.
-						locktest.Get(t, section.Done(), 10*time.Second, "the end of the holder's section")
-						locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
+						forceUnlock(t, section, h, rlock.New(other, name))
 					} else {
 						must(t, h.Unlock())
 					}
@@ -121,6 +118,16 @@ func TestWheneverTheLockIsFreeJavaIsTold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// forceUnlock ends a hold by another session's handle, and unlocks it when its section has ended: an Unlock that has not heard
+// of that asks Redis, and has the line go on once more.
+func forceUnlock(t *testing.T, section context.Context, h *rlock.Hold, by *rlock.Mutex) {
+	t.Helper()
+	_, err := by.ForceUnlock(t.Context())
+	must(t, err)
+	locktest.Get(t, section.Done(), 10*time.Second, "the end of the holder's section")
+	locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 }
 
 // freed checks that so many messages have come, and that the lock is free.
