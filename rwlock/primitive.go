@@ -69,7 +69,7 @@ func (n *names) built() *texts {
 		t = &texts{
 			channel: n.lock.Prefixed("redisson_rwlock"),
 			readers: n.lock.Prefixed("relock_readers"), line: n.lock.Prefixed(keyname.Line),
-			ids: n.lock.Prefixed(keyname.OwnersHolds) + ":", timeout: n.lock.Suffixed(""),
+			ids: n.lock.OwnersHolds(), timeout: n.lock.Suffixed(""),
 		}
 		n.texts.Store(t)
 	}

@@ -1,5 +1,10 @@
 package keyname
 
+import (
+	"strconv"
+	"strings"
+)
+
 // A Space is what the names of all locks of a session have in common.
 type Space struct {
 	Prefix  string // put before every name
@@ -70,6 +75,16 @@ func (n *Names) Key() string { return n.Keys[0] }
 
 // Prefixed returns prefix:{key}, by Redisson's rule for braces.
 func (n *Names) Prefixed(prefix string) string { return n.style().Prefix(prefix, n.Keys[0]) }
+
+// OwnersHolds returns what the names of the keys of [OwnersHolds] begin with; the owner follows. For a name with a brace
+// the length of the name tells where it ends, or the owner "42:x" of the lock "orders" and "x" of "{orders}:42" had one key.
+func (n *Names) OwnersHolds() string {
+	prefix := OwnersHolds
+	if strings.ContainsAny(n.Keys[0], "{}") {
+		prefix += strconv.Itoa(len(n.Keys[0]))
+	}
+	return n.Prefixed(prefix) + ":"
+}
 
 // Suffixed returns {key}:suffix, by Redisson's rule for braces.
 func (n *Names) Suffixed(suffix string) string { return n.style().Suffix(n.Keys[0], suffix) }
