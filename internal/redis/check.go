@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"relock/internal/api"
@@ -31,8 +30,8 @@ func (a *Asker) Check(ctx context.Context, cluster bool, log *slog.Logger) error
 		return nil
 	case script.Denied(err):
 		remedy = "the ACL does not let this user wait for replicas; allow +wait, or leave Config.Replicas at 0"
-	case strings.HasPrefix(script.Text(err), "unknown command"):
-		remedy = "the server does not know WAIT, with which replicas acknowledge; leave Config.Replicas at 0"
+	case script.Lacks(err):
+		return fmt.Errorf("%w: the server does not know WAIT, with which replicas acknowledge; leave Config.Replicas at 0: %w", api.ErrConfig, err)
 	case cluster:
 		return nil // one node does not answer, and others may
 	default:

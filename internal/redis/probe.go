@@ -77,8 +77,8 @@ func (s Server) verdict(err error) error {
 			"if it has neither, allow +cluster|slots and +cluster|shards to this user: without them the client takes the node for a single server"
 	case begins("OLD"):
 		remedy = "the server is older than Redis 6.2; use a later one"
-	case begins("unknown command"), begins("Unknown ") && strings.Contains(text, "command called from"): // "from Lua script" before Redis 7.0
-		remedy = "the server lacks a command, or has another name for it (rename-command); locks need those that docs/operations.md#acl lists under their own names"
+	case script.Lacks(err):
+		return script.AsUnavailable(err)
 	case strings.HasSuffix(text, "PUBLISH)"):
 		remedy = "the ACL does not let this user publish; allow +publish (in a Cluster +spublish) and the channels that docs/operations.md#acl lists, or waiters are never woken"
 	case script.DeniedKeys(err) && s.Prefix == "":

@@ -11,10 +11,13 @@ import (
 // clienterr.go makes the errors that callers see of those of the client.
 
 // AsUnavailable marks the client's error of an attempt with [api.ErrUnavailable], if Redis did not
-// answer it or cannot serve. Every error of the client that a caller gets to see has passed
+// answer it or cannot serve, and with [api.ErrConfig] if it lacks a command. Every error of the client that a caller gets to see has passed
 // here.
 func AsUnavailable(err error) error {
 	switch {
+	case Lacks(err) && !errors.Is(err, api.ErrConfig):
+		return fmt.Errorf("%w: the server lacks a command, or has another name for it (rename-command); locks need those that "+
+			"docs/operations.md#acl lists under their own names: %w", api.ErrConfig, err)
 	case errors.Is(err, api.ErrUnavailable) || !Unavailable(err):
 		return err
 	case Denied(err):

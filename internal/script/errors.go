@@ -60,6 +60,17 @@ func Passes(err error) bool { return says(err.Error(), transient) }
 // user.
 func Denied(err error) bool { return replies(err, denied...) }
 
+// Lacks reports whether err is the answer of a server that does not know a command, of a script or itself. Inside
+// a script Redis says "called from script", before 7.0 "called from Lua script".
+func Lacks(err error) bool {
+	re, ok := reply(err)
+	if !ok {
+		return false
+	}
+	text := unwrapped(re.Error())
+	return strings.HasPrefix(text, "unknown command") || strings.HasPrefix(text, "Unknown ") && strings.Contains(text, "command called from")
+}
+
 // Midway reports whether err says that the server does not allow this user a command inside a script: what
 // the script has written before stays. Which commands those are may change at any time.
 func Midway(err error) bool {
