@@ -97,6 +97,7 @@ Exit codes: 64 wrong usage, 69 Redis unavailable, 70 any other error,
 		},
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
+	root.SetVersionTemplate("{{if eq (.Flag \"json\").Value.String \"true\"}}{\n  \"version\": \"{{.Version}}\"\n}{{else}}relock version {{.Version}}{{end}}\n")
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.redis, "redis", "", "URL of Redis: redis://[user:password@]host:port[/db], rediss://…, unix://…;\n"+
 		"?addr=host:port for further nodes of a Cluster, ?master_set=name for Sentinel\n"+

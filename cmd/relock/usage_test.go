@@ -52,3 +52,18 @@ func TestHelpTopics(t *testing.T) {
 		t.Errorf("a topic that there is not: %q and %q", r.out, r.err)
 	}
 }
+
+// --version is the command version, also with --json on either side.
+func TestVersionInJSON(t *testing.T) {
+	t.Parallel()
+	c := cli{t, "redis://127.0.0.1:1"}
+	want := c.want(0, "version", "--json").out
+	for _, args := range []string{"--json --version", "--version --json"} {
+		if got := c.want(0, strings.Fields(args)...).out; got != want || want == "" {
+			t.Errorf("%s prints %q, version --json %q", args, got, want)
+		}
+	}
+	if got := c.want(0, "--version").out; !strings.HasPrefix(got, "relock version ") {
+		t.Errorf("--version prints %q", got)
+	}
+}
