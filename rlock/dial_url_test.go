@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -110,5 +112,31 @@ func TestDialURLRefuses(t *testing.T) {
 	}
 	if _, err := rlock.DialURL(ctx, "redis://localhost", rlock.Config{Lease: -1}); !errors.Is(err, rlock.ErrConfig) || !strings.Contains(err.Error(), "Lease") {
 		t.Errorf("a bad Config: %v", err)
+	}
+}
+
+// Where a server asks for a password, and where several addresses are those of no Cluster, the error says what to do.
+func TestDialExplainsPasswordsAndAddresses(t *testing.T) {
+	t.Parallel()
+	ctx := within(t, 20*time.Second)
+	locked, one, two := redistest.Real(t, "--loglevel", "notice"), redistest.Real(t), redistest.Real(t)
+	must(t, locked.Do(t, "CONFIG", "SET", "requirepass", "secret").Error())
+	for _, c := range []struct {
+		url     string
+		servers []string
+		want    error
+		inURL   string
+		inOpt   string
+	}{
+		{"redis://" + locked.Addr, []string{locked.Addr}, rlock.ErrUnavailable, "redis://user:password@", "ClientOption.Password"},
+		{"redis://" + one.Addr + "?addr=" + two.Addr, []string{one.Addr, two.Addr}, rlock.ErrConfig, "the URL has several addresses", "ClientOption has several addresses"},
+	} {
+		if err := dialURL(t, c.url); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.inURL) {
+			t.Errorf("%s: %v, want %q", c.url, err, c.inURL)
+		}
+		_, err := rlock.Dial(ctx, rueidis.ClientOption{InitAddress: c.servers}, rlock.Config{})
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.inOpt) {
+			t.Errorf("%s: %v, want %q", c.servers, err, c.inOpt)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -15,6 +16,7 @@ import (
 // Words are how a caller has said what the client is to do, for the texts of errors.
 type Words struct {
 	Source   string // of the options
+	Password string // what to do where a server asks for one
 	Servers  TLS
 	Sentinel TLS // where the addresses are those of Sentinels
 }
@@ -29,7 +31,8 @@ type TLS struct {
 // Options are the words for rueidis.ClientOption, and URL those for a URL.
 var (
 	Options = Words{
-		Source: "ClientOption",
+		Source:   "ClientOption",
+		Password: "set ClientOption.Password; for Sentinels, ClientOption.Sentinel.Password",
 		Servers: TLS{"set ClientOption.TLSConfig", "leave ClientOption.TLSConfig out",
 			"ClientOption.TLSConfig has none"},
 		Sentinel: TLS{"set ClientOption.Sentinel.TLSConfig", "leave ClientOption.Sentinel.TLSConfig out",
@@ -37,6 +40,7 @@ var (
 	}
 	URL = Words{
 		Source:   "the URL",
+		Password: "begin the URL with redis://user:password@ or redis://:password@; for Sentinels, add sentinel_password",
 		Servers:  TLS{"begin the URL with rediss://", "begin the URL with redis://", "the URL has none: cert and key"},
 		Sentinel: TLS{"begin the URL with rediss://, without sentinel_tls=false", "add sentinel_tls=false", "the URL has none: cert and key"},
 	}
@@ -55,6 +59,7 @@ func (w *Words) tls(opt *rueidis.ClientOption) (*tls.Config, TLS) {
 func Explain(ctx context.Context, opt rueidis.ClientOption, err error, words Words) error {
 	cfg, what := words.tls(&opt)
 	_, refused := rueidis.IsRedisErr(err)
+	text := script.Text(err)
 	for i, s := range speakTLS(ctx, opt) {
 		addr := opt.InitAddress[i]
 		switch {
@@ -72,8 +77,13 @@ func Explain(ctx context.Context, opt rueidis.ClientOption, err error, words Wor
 		return fmt.Errorf("%w: %w: %w", ctx.Err(), api.ErrUnavailable, err)
 	case errors.Is(err, rueidis.ErrNoCache) && !script.Passes(err): // its word for any such refusal; nothing here is cached
 		return fmt.Errorf("%w: the server refuses a CLIENT command that %s asks for; leave that option out, or allow the command: %w", api.ErrConfig, words.Source, err)
+	case refused && strings.HasPrefix(text, "NOAUTH"):
+		return fmt.Errorf("%w: the server asks for a password; %s: %w", api.ErrUnavailable, words.Password, err)
 	case script.Unavailable(err):
 		return fmt.Errorf("%w: %w", api.ErrUnavailable, err)
+	case refused && strings.Contains(text, "cluster support disabled"): // rueidis takes several addresses for those of a Cluster
+		return fmt.Errorf("%w: %s has several addresses, which are those of a Redis Cluster or of Sentinels, and the server is not of "+
+			"a Cluster; give one address, or the name of the Sentinels' master set: %w", api.ErrConfig, words.Source, err)
 	}
 	if refused {
 		return fmt.Errorf("%w: the server refuses what %s asks for: %w", api.ErrConfig, words.Source, err)
