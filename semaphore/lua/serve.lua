@@ -88,6 +88,8 @@ local function serve(free, limit, at, us, now, own, was, known)
     if i == 17 then -- if these came in, the next may too
       again = free < had
       rest = again and not own
+      -- All of these are for more than is free, and what fits may pass: so may own, behind as many as nobody looks at.
+      granted = not again and own and size(own) <= free and called_until(now) - patience(own) - now <= 1
       break
     end
     local heads, booking = known, nil
