@@ -75,10 +75,11 @@ func Lease(d time.Duration) LockOption { return api.Lease(d) }
 // process needs to live on for it. What is left standing has nobody inside: the hold and its context have ended.
 // [Session.Close] and Shutdown leave it too, also if the section is still open; [Mutex.ForceUnlock] ends it. The lock is
 // passed on to no other caller in memory. A process that dies inside leaves the lock for its lease, be that longer or
-// shorter than d. An owner that [WithOwner] names gets in again all the same, as into any lock of its own; if other
-// sessions hold the lock under that name too, it may stand for as long as their lease. Nested holds count
-// together: the latest end of theirs holds. It is for plain and fair locks and the write side of a read-write lock, which
-// a downgrade does not open to readers before; elsewhere it is [ErrArgument].
+// shorter than d. An owner that [WithOwner] names gets in again all the same, as into any lock of its own.
+// Warning: the lock then stands for as long as the lease of that later hold, also when that was unlocked: what was left
+// standing still counts. So it does for as long as the lease of another session that holds the lock under that name.
+// Nested holds count together: the latest end of theirs holds. It is for plain and fair locks and the write side of a
+// read-write lock, which a downgrade does not open to readers before; elsewhere it is [ErrArgument].
 func AtLeast(d time.Duration) LockOption { return api.AtLeast(d) }
 
 // AsyncRelease has a Do end with [Hold.UnlockAsync] in place of [Hold.Unlock]: it returns what fn returns, without the
