@@ -45,6 +45,39 @@ func TestNamedOwnerIsSharedBetweenSessions(t *testing.T) {
 	})
 }
 
+// A Lock by the name of an owner whose lock Redis has lost, which nobody has noticed yet, takes it anew: only the section
+// that was lost hears of the loss.
+func TestALockByNameTakesALostLockAnew(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{})
+		m, me := rlock.New(ses, "x"), rlock.WithOwner(within(t, 20*time.Second), "request-1")
+		first, lost, err := m.Lock(me)
+		must(t, err)
+		for name, lock := range map[string]func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){"Lock": m.Lock, "TryLock": m.TryLock} {
+			must(t, s.Do(t, "DEL", "x").Error())
+			section, h, err := lock(me)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			locktest.Is(t, "the section before", context.Cause(first), rlock.ErrLost)
+			locktest.Is(t, "its Unlock", lost.Unlock(), rlock.ErrLost)
+			if section.Err() != nil || locktest.Field(t, s, "x", "request-1") != "1" {
+				t.Errorf("%s: %v, count %s", name, context.Cause(section), locktest.Field(t, s, "x", "request-1"))
+			}
+			if _, _, err = m.Lock(section); err != nil {
+				t.Error(err)
+			}
+			must(t, s.Do(t, "DEL", "x").Error())
+			_, _, err = m.Lock(section) // it knows of the section
+			locktest.Is(t, "a Lock inside of what is lost", err, rlock.ErrLost)
+			locktest.Is(t, "its Unlock", h.Unlock(), rlock.ErrLost)
+			first, lost, err = m.Lock(me)
+			must(t, err)
+		}
+		must(t, lost.Unlock())
+	})
+}
+
 // The owner of a section is private: it cannot be named to WithOwner, and in another session a
 // Lock on the section's context is an outermost one.
 func TestPrivateOwnerIsNotPassedOn(t *testing.T) {

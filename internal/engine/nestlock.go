@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,7 +23,12 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	err := errAgain
 	switch now := l.s.now(); {
 	case c.state != asking && c.sections.isOpen(now):
-		return a.nest(c.sections, true)
+		h, section, err := a.nest(c.sections, true)
+		if errors.Is(err, ErrLost) { // whose loss that is hears of it; this caller knows of no section that it had
+			a.attempts.Forget()
+			err = errAgain
+		}
+		return h, section, err
 	case c.state != asking:
 		c.expire(now)
 	case !a.wait && (c.awaits != anAnswer || c.run != nil): // the owner itself waits for it
