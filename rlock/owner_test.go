@@ -51,9 +51,9 @@ func TestALockByNameTakesALostLockAnew(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		ses := dial(t, s, rlock.Config{})
 		m, me := rlock.New(ses, "x"), rlock.WithOwner(within(t, 20*time.Second), "request-1")
-		first, lost, err := m.Lock(me)
-		must(t, err)
 		for name, lock := range map[string]func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){"Lock": m.Lock, "TryLock": m.TryLock} {
+			first, lost, err := m.Lock(me)
+			must(t, err)
 			must(t, s.Do(t, "DEL", "x").Error())
 			section, h, err := lock(me)
 			if err != nil {
@@ -64,17 +64,28 @@ func TestALockByNameTakesALostLockAnew(t *testing.T) {
 			if section.Err() != nil || locktest.Field(t, s, "x", "request-1") != "1" {
 				t.Errorf("%s: %v, count %s", name, context.Cause(section), locktest.Field(t, s, "x", "request-1"))
 			}
-			if _, _, err = m.Lock(section); err != nil {
-				t.Error(err)
+			must(t, h.Unlock())
+		}
+		locktest.NothingLeft(t, s, ses)
+	})
+}
+
+// A Lock inside of a section that turns out to be lost is ErrLost, also where the section was joined by name.
+func TestALockInsideOfALostSection(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		m, me := rlock.New(dial(t, s, rlock.Config{}), "x"), rlock.WithOwner(within(t, 20*time.Second), "request-1")
+		for _, joins := range []bool{false, true} {
+			inside, first, err := m.Lock(me)
+			must(t, err)
+			if joins {
+				inside, _, err = m.Lock(me)
+				must(t, err)
 			}
 			must(t, s.Do(t, "DEL", "x").Error())
-			_, _, err = m.Lock(section) // it knows of the section
-			locktest.Is(t, "a Lock inside of what is lost", err, rlock.ErrLost)
-			locktest.Is(t, "its Unlock", h.Unlock(), rlock.ErrLost)
-			first, lost, err = m.Lock(me)
-			must(t, err)
+			_, _, err = m.Lock(inside)
+			locktest.Is(t, fmt.Sprintf("joins %v", joins), err, rlock.ErrLost)
+			locktest.Is(t, "its Unlock", first.Unlock(), rlock.ErrLost)
 		}
-		must(t, lost.Unlock())
 	})
 }
 

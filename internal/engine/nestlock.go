@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"relock/internal/account"
@@ -23,9 +24,10 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	err := errAgain
 	switch now := l.s.now(); {
 	case c.state != asking && c.sections.isOpen(now):
-		h, section, err := a.nest(c.sections, true)
-		if errors.Is(err, ErrLost) { // whose loss that is hears of it; this caller knows of no section that it had
-			a.attempts.Forget()
+		x := c.sections
+		h, section, err := a.nest(x, true)
+		if errors.Is(err, ErrLost) && !slices.Contains(slices.Collect(sectionsAround(a.ctx, sectionKey{})), x) {
+			a.attempts.Forget() // the section hears of the loss; a caller that has no part in it takes the lock anew
 			err = errAgain
 		}
 		return h, section, err

@@ -29,7 +29,7 @@ func (m *Mutex) refused(c *Call, d *lockCall, ended []*Call) {
 		// rlock does not nest in a claim whose outermost context has ended, also not with
 		// a context that lives; what it asked for then is undone, but for the TTL.
 		d.undone = true
-	case errors.Is(c.Err, rlock.ErrLost) && t != nil && t.doomed:
+	case errors.Is(c.Err, rlock.ErrLost) && t != nil && t.doomed && !d.named:
 		m.lose(t)
 	default:
 		m.w.Failf("%s returned %v; the owner was %q", c.Text, c.Err, m.owner)
@@ -61,6 +61,10 @@ func (m *Mutex) entering(c *Call, d *lockCall) bool {
 func (m *Mutex) granted(c *Call, d *lockCall, ended []*Call) {
 	owner, now, seat := d.h.Owner(), time.Now(), c.Actor.Seat
 	t := m.claimOf(seat, owner)
+	if t != nil && t.lostBy(d.named) {
+		m.lose(t)
+		t = nil
+	}
 	var from *claim
 	if t == nil {
 		from = m.handedFrom(owner)

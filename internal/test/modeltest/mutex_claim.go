@@ -95,6 +95,12 @@ func (t *claim) live() bool {
 	return slices.ContainsFunc(t.holds, func(h *hold) bool { return !h.spent && !h.ranOut() })
 }
 
+// lostBy reports whether a Lock that got in found out that its owner's claim is gone, and took the lock anew: only one that
+// named the owner does so. The holds that the claim had are lost then.
+func (t *claim) lostBy(named bool) bool {
+	return named && t.doomed && !slices.ContainsFunc(t.holds, func(h *hold) bool { return h.Remaining() > 0 })
+}
+
 // renews reports whether the watchdog keeps the lock alive for this claim.
 func (t *claim) renews() bool {
 	return t.over == nil && !t.dead && !t.uncertain() &&

@@ -115,7 +115,7 @@ func (m *RW) refused(c *Call, d *rwCall) {
 	case errors.Is(c.Err, m.kind.Upgrade) && d.write: // see upgraded
 	case d.try && notAcquired && (m.keptOut(d) || m.acquiring(c, d)):
 	case d.wait > 0 && notAcquired && (time.Now().Equal(c.Began.Add(d.wait)) || m.leaving(c, d)):
-	case errors.Is(c.Err, rlock.ErrLost) && t != nil && t.doomed:
+	case errors.Is(c.Err, rlock.ErrLost) && t != nil && t.doomed && !d.named:
 		t.lose()
 	default:
 		m.w.Failf("%s returned %v", c.Text, c.Err)
@@ -197,6 +197,10 @@ func (m *RW) granted(c *Call, d *rwCall) {
 	}
 	owner, now := d.h.Owner(), time.Now()
 	l, t := m.lives[owner], m.claimOf(c.Actor.Seat, owner)
+	if t != nil && t.lostBy(d.named) {
+		t.lose()
+		t = nil
+	}
 	switch {
 	case d.ended || c.Ctx.Err() != nil && !d.raced:
 		m.w.Failf("%s got in with a context that had ended", c.Text)
