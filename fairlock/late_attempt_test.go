@@ -2,6 +2,7 @@ package fairlock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -73,8 +74,9 @@ func TestCloseGivesBackWhatALateAttemptGets(t *testing.T) {
 		next, release := overtake(t, s, b, client)
 		closed := goClose(b)
 		redistest.Eventually(t, patience, "Close to begin", func() bool {
-			_, _, err := fairlock.New(b, "y").TryLock(context.Background())
-			return err != nil
+			_, h, err := fairlock.New(b, "y").TryLock(context.Background())
+			_ = h.Unlock() // else the next one is refused for that
+			return errors.Is(err, rlock.ErrClosed)
 		})
 		release()
 		must(t, locktest.Get(t, closed, patience, "Close returns"))

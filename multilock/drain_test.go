@@ -1,6 +1,7 @@
 package multilock_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -55,7 +56,7 @@ func TestShutdownLetsASectionHoldSome(t *testing.T) {
 		redistest.Eventually(t, 10*time.Second, "Shutdown to begin", func() bool {
 			_, h, err := rlock.New(ses, "probe").TryLock(ctx)
 			_ = h.Unlock()
-			return err != nil
+			return errors.Is(err, rlock.ErrClosed)
 		})
 		must(t, busy.Unlock())
 		got := locktest.Get(t, multi, 20*time.Second, "both locks")

@@ -2,6 +2,7 @@ package multilock_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +92,7 @@ func TestShutdownLetsASectionAskForTheOrder(t *testing.T) {
 		redistest.Eventually(t, 10*time.Second, "Shutdown to begin", func() bool {
 			_, h, err := rlock.New(x.answers, "probe").TryLock(ctx)
 			_ = h.Unlock()
-			return err != nil
+			return errors.Is(err, rlock.ErrClosed)
 		})
 		select {
 		case got := <-waiter:
