@@ -11,8 +11,9 @@ import (
 )
 
 // A request that fits gets in behind more requests that are too large than one script looks at.
-func TestASmallRequestPassesManyLargeOnes(t *testing.T) {
-	s := redistest.Real(t)
+func TestASmallRequestPassesManyLargeOnes(t *testing.T) { redistest.Each(t, aSmallRequest) }
+
+func aSmallRequest(t *testing.T, s *redistest.Server) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	open := func() *semaphore.Semaphore {

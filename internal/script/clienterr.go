@@ -11,8 +11,8 @@ import (
 // clienterr.go makes the errors that callers see of those of the client.
 
 // AsUnavailable marks the client's error of an attempt with [api.ErrUnavailable], if Redis did not
-// answer it or cannot serve, and with [api.ErrConfig] if it lacks a command. Every error of the client that a caller gets to see has passed
-// here.
+// answer it or cannot serve, and with [api.ErrConfig] if it lacks a command. Every error of the client
+// that a caller gets to see has passed here.
 func AsUnavailable(err error) error {
 	switch {
 	case Lacks(err) && !errors.Is(err, api.ErrConfig):

@@ -60,11 +60,7 @@ func (m *Mutex) entering(c *Call, d *lockCall) bool {
 // granted is a Lock or TryLock that got in.
 func (m *Mutex) granted(c *Call, d *lockCall, ended []*Call) {
 	owner, now, seat := d.h.Owner(), time.Now(), c.Actor.Seat
-	t := m.claimOf(seat, owner)
-	if t != nil && t.lostBy(d.named) {
-		m.lose(t)
-		t = nil
-	}
+	t := m.joined(seat, owner, d.named)
 	var from *claim
 	if t == nil {
 		from = m.handedFrom(owner)

@@ -101,6 +101,16 @@ func (t *claim) lostBy(named bool) bool {
 	return named && t.doomed && !slices.ContainsFunc(t.holds, func(h *hold) bool { return h.Remaining() > 0 })
 }
 
+// joined returns the claim that a Lock which got in has joined; nil if it has made one.
+func (m *Mutex) joined(seat *Seat, owner string, named bool) *claim {
+	t := m.claimOf(seat, owner)
+	if t != nil && t.lostBy(named) {
+		m.lose(t)
+		return nil
+	}
+	return t
+}
+
 // renews reports whether the watchdog keeps the lock alive for this claim.
 func (t *claim) renews() bool {
 	return t.over == nil && !t.dead && !t.uncertain() &&
