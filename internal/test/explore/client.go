@@ -25,7 +25,6 @@ type client interface {
 	write(h *hasher)           // all that makes a difference
 	describe(code int8) string // what a step of its own is
 	sends(c *command) string   // what a command is
-	standing() (claim int8)    // the claim that waits in the line; 0: none
 }
 
 // An ownStep is something that a client does by itself.

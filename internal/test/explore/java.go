@@ -204,8 +204,6 @@ func (c *java) trusts(now int64) trust {
 
 func (c *java) lives(num int8) bool { return num == c.num && c.phase != idle }
 
-func (c *java) standing() int8 { return 0 }
-
 func (c *java) moments(func(int64)) {}
 
 func (c *java) write(h *hasher) {

@@ -41,13 +41,6 @@ func (c *locker) lives(num int8) bool {
 	return num == c.num && c.phase != idle || num == c.num+1 && c.phase == releasing
 }
 
-func (c *locker) standing() int8 {
-	if c.phase == asking && c.stands {
-		return c.num
-	}
-	return 0
-}
-
 func (c *locker) places(at func(int64)) {
 	if c.phase == asking && c.position > 0 {
 		at(c.position)
