@@ -52,8 +52,8 @@ type Kind struct {
 	//
 	//   - a constant in waiting/entry.go, a case of Message.Sort, and letters that its entries begin with. Those come
 	//     from Want.Head, or from the Entry of the Liner, as the writers' and readers' of package rwlock do;
-	//   - the letters in line.lua: in its header, in is_entry, and in each pattern that says more of an entry (fair,
-	//     called, given, a slow taker, its digits); and in the give of its own scripts;
+	//   - the letters in entry.lua: in its header and in is_entry; in each pattern there and in line.lua that says more of
+	//     an entry (fair, called, given, a slow taker, its digits); and in the give of its own scripts;
 	//   - the letters in rlock/lua/waiters.lua and cmd/relock/line.go, and below internal/test in locktest/state.go,
 	//     explore/hash.go and scriptfuzz/world_test.go.
 	//

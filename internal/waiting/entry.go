@@ -1,6 +1,6 @@
 // Package waiting has what a session knows of the line of a lock: the format of entries and of the messages to
 // their sessions, the session's place in the line, its runs, and the queue of its callers. The line itself
-// stands in Redis; line.lua of package script has its layout.
+// stands in Redis; line.lua and entry.lua of package script have its layout.
 package waiting
 
 import (

@@ -2,7 +2,7 @@
 -- KEYS[1] the lock; LINE, which the script has set, the line: sorted set. Its members, by score:
 --   "b<session>" -> BOOKED and, in µs, from when the lock is left to that session, which polls, and for how
 --     many ms as thousandths: it comes at the end of them; "b:<session>", to its readers when a writer leaves
---   an entry -> its position, Redis's time in µs at its arrival; PASSED more: it was passed over
+--   an entry, see entry.lua -> its position, Redis's time in µs at its arrival; PASSED more: it was passed over
 --   "s<session>" -> ALIVE less until when that is taken for alive, in ms
 --   "l<session>" -> LISTENS less until when that surely listens to the lock's channel, in ms: for less
 --     time than a channel stays subscribed that it has left, so that clients of others are counted rather too often
@@ -12,22 +12,10 @@
 --   "k<entry>", of permits, see serve.lua of semaphore; "m", of writers, see mark.lua of rwlock; "t" and, from READ on,
 --     readers, see gate.lua
 --   "c" -> CALLED and until when the lock is left to the entry that was called, in ms
--- An entry is 20 letters, and the owner:
---   1: g, the lock may be given to it; z, too, but its session is a slow taker, see dozes; a, its session is
---     called, and asks; n, so too, and the owner is named. Of a fair lock, which leaves no round to others
---     and passes no slow taker by: f, given, and other callers may join it; h, given; d, given although its
---     session hears nothing; e, called; i, so too, and named. Of permits: P, given; Q, too, of a slow taker; C, called.
---      Of writers: V, given; U, too, of a slow taker; W, called; N, so too, and named
---   2-4: how many fencing tokens it wants, of a fair entry 999 for as many as callers wait; or how many permits; of a,
---     n, writers and readers for how many ms the lock is left to it, once it was called; of e and i 1: its session hears
---     nothing, and comes within the time of 5-8. C: 2-6 and 7-8, to base 36
---   5-8: for how many ms the lock is given  9-15: for how many ms its session is taken for alive after each sign of
---     life  16-20: the length of the session, which comes next: as the beginning of a private owner; or in
---     front of a named one, with the id of its hold, 32 letters
 -- The messages, on the channel of a session: 'granted:<now>:<token>:<tokens>:<last>:<position>:<length of
 --   entry>:<entry><key>', it has the lock, of a fair entry the callers up to the last one;
 --   'called:<ms>:<length of entry>:<entry><key>', it may ask then
--- include book
+-- include book, entry
 -- Scores that come again only fall (ZADD LT): so an entry keeps its position, and times only grow.
 local PASSED, NUMBER, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING, READ =
   2.4e15, 4.85e15, 5e15, 6e15, 7e15, 8e15, 8.6e15, '8.7e15'
@@ -42,13 +30,6 @@ local function time()
   local t = redis.call('TIME')
   return t[1] * 1000000 + t[2], t[1] * 1000 + math.floor(t[2] / 1000)
 end
-
-local function is_fair(entry) return string.find(entry, '^[defhi]') ~= nil end
-
--- is_deaf says whether the session of an entry is known to hear nothing: that nobody listens for it means nothing.
-local function is_deaf(entry) return string.find(entry, '^d') or string.find(entry, '^[ei]001') end
-
-local function is_entry(member) return member and string.find(member, '^[gzandefhiPQCVUWN]') ~= nil end
 
 -- entries returns two entries of the line, from the n-th on, and what follows where there are no more. If n is 0 it
 -- also returns a booking, if there is one; and whether a newcomer comes behind the first of them. It does not if
@@ -69,19 +50,6 @@ local function due(booking, now)
   if now < from then return nil end
   redis.call('ZREM', LINE, booking)
   return now <= from + window and from + window - now + 3 or nil
-end
-
--- number reads some digits; not every Lua takes leading zeros for nothing by itself.
-local function number(entry, from, to) return tonumber(string.sub(entry, from, to), 10) end
-
-local function session_of(entry) return string.sub(entry, 21, 20 + number(entry, 16, 20)) end
-
--- marks returns the members of the line that speak of an entry besides; c may speak of any.
-local function marks(entry, session)
-  session = session or session_of(entry)
-  if is_fair(entry) then return '#' .. entry, 'w' .. entry end
-  if string.find(entry, '^[PQC]') then return 'w' .. session, 'p' .. session, 'k' .. entry end
-  return 'w' .. session, 'p' .. session
 end
 
 -- sweep deletes a line in which no entry stands any more: what is left speaks of the dead, unless it is a booking; or
