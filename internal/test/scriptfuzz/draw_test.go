@@ -33,3 +33,13 @@ func (d *draw) some(all ...string) (picked []string) {
 
 // flag returns 0 or 1.
 func (d *draw) flag() string { return strconv.Itoa(d.n(2)) }
+
+// some2 returns each of some pairs or not.
+func (d *draw) some2(pairs ...string) (picked []string) {
+	for i := 0; i < len(pairs); i += 2 {
+		if d.n(4) > 0 {
+			picked = append(picked, pairs[i], pairs[i+1])
+		}
+	}
+	return picked
+}

@@ -280,16 +280,6 @@ var (
 	}}
 )
 
-// some2 returns each of some pairs or not.
-func (d *draw) some2(pairs ...string) (picked []string) {
-	for i := 0; i < len(pairs); i += 2 {
-		if d.n(4) > 0 {
-			picked = append(picked, pairs[i], pairs[i+1])
-		}
-	}
-	return picked
-}
-
 // timeouts are a reader's timeout keys from the first to the last.
 func timeouts(owner string, first, last int) (keys []key) {
 	for i := first; i <= last; i++ {
