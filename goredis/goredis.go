@@ -20,8 +20,8 @@ import (
 
 // Options returns what [rlock.Dial] takes for what o says. It does no I/O.
 //
-//	Addrs                        InitAddress; without one 127.0.0.1:6379, of a Sentinel 127.0.0.1:26379;
-//	                             a path is a socket
+//	Addrs                        InitAddress; without one, or with "" alone, 127.0.0.1:6379, of a Sentinel
+//	                             127.0.0.1:26379; a path is a socket
 //	MasterName                   Sentinel.MasterSet
 //	SentinelUsername, -Password  Sentinel.Username, Sentinel.Password; as in go-redis no name without a password
 //	DB                           SelectDB, but for a Cluster, which has one database; as in go-redis -1 selects none
@@ -59,7 +59,7 @@ func Options(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 	}
 	opt.InitAddress = append(opt.InitAddress, o.Addrs...)
 	switch {
-	case len(opt.InitAddress) > 0:
+	case len(o.Addrs) > 1 || len(o.Addrs) == 1 && o.Addrs[0] != "":
 	case o.MasterName != "":
 		opt.InitAddress = []string{"127.0.0.1:26379"}
 	default:

@@ -127,6 +127,11 @@ func TestTogether(t *testing.T) {
 	if o.Addrs[0] != "a:1" {
 		t.Error("the addresses are shared")
 	}
+	// An address that was not set, as one from the environment, is that of go-redis.
+	unset, err := goredis.Options(&redis.UniversalOptions{Addrs: []string{""}})
+	if err != nil || !reflect.DeepEqual(unset.InitAddress, []string{"127.0.0.1:6379"}) {
+		t.Errorf("an empty address: %+v, %v", unset, err)
+	}
 	o.MasterName = ""
 	if got, err := goredis.Options(&o); err != nil || got.SelectDB != 0 {
 		t.Errorf("a Cluster has one database: %+v, %v", got, err)
