@@ -43,7 +43,8 @@ const sentinelLook = 5 * time.Second
 // Dial is [NewSession] with a client of its own, made of opt with the settings that locks run best
 // with: docs/operations.md lists them. [Session.Close] closes it. Dial blocks and fails as
 // NewSession does, with [ErrConfig] also for an address that is a URL (see [DialURL]) or has no port, TLS on
-// one side only, and refused options.
+// one side only, and refused options. To find out about TLS it may take half a second more than ctx, a second
+// if a server answers, but slowly.
 func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, error) {
 	return dial(ctx, opt, cfg, connect.Options)
 }

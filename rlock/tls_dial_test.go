@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -171,4 +172,44 @@ func TestDialAsksAllServersAtOnce(t *testing.T) {
 	}
 	close(silence)
 	locktest.Is(t, "Dial", locktest.Get(t, dialled, 10*time.Second, "Dial"), rlock.ErrUnavailable)
+}
+
+// A server that says nothing to a PING is not asked for TLS besides: a Dial whose ctx has ended waited for both, a second.
+func TestDialAsksASilentServerOnce(t *testing.T) {
+	rlock.AskForTLS(t, 50*time.Millisecond)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	asked := make(chan byte, 10) // what each connection began with
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				first := make([]byte, 1)
+				if _, err := io.ReadFull(c, first); err == nil {
+					asked <- first[0]
+					end()
+				}
+				_, _ = io.Copy(io.Discard, c)
+			})
+		}
+	})
+	opt := redistest.Mini(t).Option()
+	opt.InitAddress = []string{ln.Addr().String()}
+	_, err = rlock.Dial(ctx, opt, rlock.Config{})
+	locktest.Is(t, "Dial", err, context.Canceled, rlock.ErrUnavailable)
+	must(t, ln.Close())
+	all.Wait() // the client has given its connections up
+	close(asked)
+	for first := range asked {
+		if first != '*' {
+			t.Errorf("a connection began with %q, which is no command", first)
+		}
+	}
 }

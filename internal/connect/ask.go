@@ -38,13 +38,15 @@ func speakTLS(ctx context.Context, opt rueidis.ClientOption) []speaking {
 	return found
 }
 
-// speaksTLS asks one of them.
+// speaksTLS asks one of them. One that speaks TLS refuses a plain PING at once: of one that said nothing to that for all of
+// Patience, as one that has stopped, nothing would be learned but later, and a Dial whose ctx has ended waits for it.
 func speaksTLS(ctx context.Context, addr string) (s speaking) {
-	if speaksPlain(ctx, addr) {
-		s.answers = true
+	plain, silent := speaksPlain(ctx, addr)
+	if plain || silent {
+		s.answers = plain
 		return s
 	}
-	s.encrypted = ask(ctx, addr, func(ctx context.Context, conn net.Conn) bool {
+	s.encrypted, _ = ask(ctx, addr, func(ctx context.Context, conn net.Conn) bool {
 		// Nothing is sent over it, so it does not matter who the server is.
 		err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -58,8 +60,8 @@ func speaksTLS(ctx context.Context, addr string) (s speaking) {
 	return s
 }
 
-// speaksPlain asks a server whether it answers without TLS.
-func speaksPlain(ctx context.Context, addr string) bool {
+// speaksPlain asks a server whether it answers without TLS, or is silent.
+func speaksPlain(ctx context.Context, addr string) (plain, silent bool) {
 	return ask(ctx, addr, func(_ context.Context, conn net.Conn) bool {
 		first := make([]byte, 1)
 		_, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n"))
@@ -70,15 +72,16 @@ func speaksPlain(ctx context.Context, addr string) bool {
 	})
 }
 
-// ask connects to a server and talks to it, within Patience.
-func ask(ctx context.Context, addr string, talk func(ctx context.Context, conn net.Conn) bool) bool {
+// ask connects to a server and talks to it, within Patience; silent says that this was over before there was an answer.
+func ask(ctx context.Context, addr string, talk func(ctx context.Context, conn net.Conn) bool) (yes, silent bool) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return false
+		return false, ctx.Err() != nil
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	return talk(ctx, conn)
+	yes = talk(ctx, conn)
+	return yes, !yes && ctx.Err() != nil
 }

@@ -38,7 +38,7 @@ func Hurry(ctx context.Context, opt rueidis.ClientOption) (hurried rueidis.Clien
 			return
 		}
 		for _, addr := range opt.InitAddress {
-			if !speaksPlain(ctx, addr) {
+			if plain, _ := speaksPlain(ctx, addr); !plain {
 				return
 			}
 		}
