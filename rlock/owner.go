@@ -13,7 +13,8 @@ import (
 //
 // The id stands in Redis as given. An empty one, or one that looks like a private owner of this
 // process, is [ErrArgument] at the Lock. A named owner asks Redis before it queues, for it may be
-// inside elsewhere.
+// inside elsewhere. Where a failover has lost an Unlock, that hold stays counted in Redis for as long as
+// the id is used again before the lease is over, and keeps others out: no process can tell whose it was.
 func WithOwner(ctx context.Context, id string) context.Context { return holds.WithOwner(ctx, id) }
 
 // WithoutOwner hides the owner that ctx names and the sections that it lies in: a Lock on the
