@@ -76,6 +76,30 @@ func TestSemaphoreWithAnEnd(t *testing.T) {
 	})
 }
 
+// A lease that is longer than Expire keeps a semaphore for as long as permits are held, and no longer: its end counts from the
+// last release.
+func TestTheEndOfASemaphoreCountsFromTheLastRelease(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Hour)
+		m := semaphore.New(dial(t, s, rlock.Config{}), "x", 3, semaphore.Expire(5*time.Second))
+		for name, release := range map[string]func(*semaphore.Permits) error{
+			"released":       func(p *semaphore.Permits) error { return p.Release() },
+			"released by id": func(p *semaphore.Permits) error { return m.ReleaseByID(ctx, p.IDs()...) },
+		} {
+			began := time.Now()
+			_, long, err := m.Acquire(ctx, 2, rlock.Lease(time.Hour))
+			must(t, err)
+			_, short, err := m.Acquire(ctx, 1)
+			must(t, err)
+			must(t, release(short))
+			live(t, s, name+", others are held", began, time.Hour+time.Second, "x", zset("x"))
+			began = time.Now()
+			must(t, release(long))
+			live(t, s, name+", the last", began, 5*time.Second, "x")
+		}
+	})
+}
+
 // Renewals keep a semaphore alive for as long as permits are held.
 func TestRenewalsKeepASemaphoreWithAnEnd(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
@@ -127,19 +151,19 @@ func TestASemaphoreWithAnEndOutlivesWhatAReleaseGives(t *testing.T) {
 func TestWhatNobodyWaitsForAnyMoreKeepsTheEnd(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, time.Minute)
-		_, held, err := semaphore.New(dial(t, s, slow()), "x", 1, semaphore.Expire(time.Hour)).Acquire(ctx, 1)
+		_, held, err := semaphore.New(dial(t, s, slow()), "x", 1, semaphore.Expire(2*time.Hour)).Acquire(ctx, 1)
 		must(t, err)
 		ses, p := locktest.DialProxy(t, s, slow())
 		_, release := p.HoldRequest(locktest.Runs(src["renew"]))
 		defer release()
-		waiter := acquire(ctx, semaphore.New(ses, "x", 1, semaphore.Expire(time.Hour)), 1)
+		waiter := acquire(ctx, semaphore.New(ses, "x", 1, semaphore.Expire(2*time.Hour)), 1)
 		awaitInLine(t, s, "x", 1)
 		begins, _, _ := strings.Cut(inLine(t, s, "x")[0], ":")
 		must(t, s.Do(t, "ZADD", "relock_line1:{x}", "1", begins+":999999").Error()) // of a caller that has left
 		began := time.Now()
 		must(t, held.Release())
 		must(t, locktest.Get(t, waiter, 10*time.Second, "the one behind it").err)
-		live(t, s, "given twice", began, time.Hour+time.Second, "x", zset("x"))
+		live(t, s, "given twice", began, 2*time.Hour, "x", zset("x"))
 	})
 }
 

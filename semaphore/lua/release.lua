@@ -21,7 +21,8 @@ end
 if value and given > 0 then
   value = redis.pcall('INCRBY', KEYS[1], given == 1 and '1' or given)
   if type(value) == 'number' then
-    if ARGV[4] ~= '0' and redis.call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then
+    -- With the last permit goes what a lease needed: the end counts from here.
+    if ARGV[4] ~= '0' and (redis.pcall('EXISTS', KEYS[2]) == 0 or redis.call('PTTL', KEYS[1]) < tonumber(ARGV[4])) then
       redis.call('PEXPIRE', KEYS[1], ARGV[4])
       redis.pcall('PEXPIRE', KEYS[2], ARGV[4]) -- perhaps gone with the last, and the slot moves
     end

@@ -10,6 +10,7 @@ local gone = not value and 0 or missing(KEYS[2], 6, #ARGV)
 if gone then return gone end
 each('ZREM', KEYS[2], '', 6, #ARGV)
 value = redis.call('INCRBY', KEYS[1], #ARGV - 5)
+if ARGV[3] ~= '0' and redis.pcall('EXISTS', KEYS[2]) == 0 then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end -- see release.lua
 outlast(KEYS[1], KEYS[2], ARGV[3])
 value = let_in(value, math.huge, {channel = ARGV[1], publish = ARGV[2], counts = ARGV[4], prefix = ARGV[5]})
 if value > 0 then redis.call(ARGV[2], ARGV[1], int(value)) end
