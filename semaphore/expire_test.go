@@ -100,6 +100,21 @@ func TestTheEndOfASemaphoreCountsFromTheLastRelease(t *testing.T) {
 	})
 }
 
+// A refused attempt that finds no semaphore, but permits of an earlier one, makes one that has an end too.
+func TestARefusedAttemptMakesASemaphoreWithAnEnd(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Hour)
+		m := semaphore.New(dial(t, s, slow()), "x", 1, semaphore.Expire(2*time.Hour))
+		_, _, err := m.Acquire(ctx, 1)
+		must(t, err)
+		must(t, s.Do(t, "DEL", "x").Error()) // as when it was evicted
+		began := time.Now()
+		_, _, err = m.TryAcquire(ctx, 1)
+		is(t, "TryAcquire", err, rlock.ErrNotAcquired)
+		live(t, s, "refused", began, 2*time.Hour, "x", zset("x"))
+	})
+}
+
 // Renewals keep a semaphore alive for as long as permits are held.
 func TestRenewalsKeepASemaphoreWithAnEnd(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {

@@ -74,7 +74,10 @@ if not granted and n > limit then
 end
 local bad = first_id == 16 and not waits and not granted and refused(redis.pcall('ZCARD', KEYS[3]), ': the line')
 if bad then return bad end
-if new then redis.call('SET', KEYS[1], int(value)) end
+if new then
+  redis.call('SET', KEYS[1], int(value))
+  keep(tonumber(ARGV[5])) -- also if it is refused: others' permits may be all that is left of an earlier one
+end
 local position, first, more = 0, heads[1] == entry, false
 if entry and alive < n and (not granted or is_entry(heads[1])) then
   bad, value, granted, more, position, first =
