@@ -50,8 +50,8 @@ if cut then -- only ever shorter: unlocking one hold never lengthens the lease o
   expiry = now + 1 + keep
   redis.call('ZADD', KEYS[2], int(expiry), ARGV[1])
 end
--- A private owner may have more timeout keys than the session knows of. (One out of reach ends anyway.)
-for i = 1, math.max(#KEYS - 4, whose == '2' and math.min(reads, 1000) or 1) do
+-- The owner may have more timeout keys than the session knows of. (One out of reach ends anyway.)
+for i = 1, math.max(#KEYS - 4, math.min(reads, 1000)) do
   local key = i == 1 and KEYS[4] or KEYS[4 + i] or base .. i
   if i > held then
     redis.pcall('DEL', key)
