@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/report"
 	"relock/rlock"
 )
 
@@ -112,7 +113,11 @@ func (x *section) release() error {
 	answers := make(chan error, len(votes))
 	for _, v := range votes {
 		v.forget()
-		err := v.Calls().Go(context.Background(), func(context.Context) { answers <- v.Unlock(false) })
+		err := v.Calls().Go(context.Background(), func(context.Context) {
+			err := report.ErrQuit // if a hook ends the goroutine, as t.FailNow does
+			defer func() { answers <- err }()
+			err = v.Unlock(false)
+		})
 		if err != nil { // the session is closed: so is the vote
 			answers <- v.Unlock(false)
 		}

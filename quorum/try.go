@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/report"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -111,8 +112,15 @@ func (t *try) round(ctx context.Context) (*section, error) {
 	answers := make(chan error, len(m.nodes))
 	for i, n := range m.nodes {
 		err := n.Calls().Go(context.Background(), func(context.Context) {
+			answered := false
+			defer func() {
+				if !answered { // a hook has ended the goroutine, as t.FailNow does
+					answers <- named(i, report.ErrQuit)
+				}
+			}()
 			vote, hold, err := n.ask(x.asking, m.bound, t.opts)
 			taken := err == nil && x.take(n, vote, hold)
+			answered = true
 			answers <- named(i, err) // before the release, for which the Redis may be silent
 			if hold != nil && !taken {
 				_ = hold.Unlock(false) // it came too late
