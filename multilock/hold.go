@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"relock/internal/report"
 	"relock/rlock"
 )
 
@@ -77,12 +78,19 @@ func (h *Hold) each(op string, fn func(i int, hold *rlock.Hold) error) error {
 	for first, end := 0, 0; first < len(h.holds); first = end {
 		for end = first + 1; end < len(h.holds) && h.locks[end].sideOf(h.locks[first]); end++ {
 		}
-		all.Go(func() {
-			for i := end - 1; i >= first; i-- {
-				errs[i] = fn(i, h.holds[i])
-			}
-		})
+		all.Go(func() { h.outward(errs, first, end-1, fn) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// outward runs fn for the holds from last down to first. A hook of the caller's may end the goroutine, as t.FailNow does: that
+// is the end of one call of fn, and the others follow.
+func (h *Hold) outward(errs []error, first, last int, fn func(i int, hold *rlock.Hold) error) {
+	if last < first {
+		return
+	}
+	defer h.outward(errs, first, last-1, fn)
+	errs[last] = report.ErrQuit
+	errs[last] = fn(last, h.holds[last])
 }
