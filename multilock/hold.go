@@ -75,13 +75,29 @@ func (h *Hold) each(op string, fn func(i int, hold *rlock.Hold) error) error {
 	}
 	errs := make([]error, len(h.holds))
 	var all sync.WaitGroup
+	panicked := make(chan any, 1)
 	for first, end := 0, 0; first < len(h.holds); first = end {
 		for end = first + 1; end < len(h.holds) && h.locks[end].sideOf(h.locks[first]); end++ {
 		}
-		all.Go(func() { h.outward(errs, first, end-1, fn) })
+		all.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					select {
+					case panicked <- p:
+					default: // one is enough
+					}
+				}
+			}()
+			h.outward(errs, first, end-1, fn)
+		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	select {
+	case p := <-panicked: // the caller, who may recover, is to see the panic of a context
+		panic(p)
+	default:
+		return errors.Join(errs...)
+	}
 }
 
 // outward runs fn for the holds from last down to first. A hook of the caller's may end the goroutine, as t.FailNow does: that

@@ -68,3 +68,60 @@ func TestUnlockWhereAHookEndsItsGoroutine(t *testing.T) {
 		free(t, ctx, rlock.New(other, "a"))
 	})
 }
+
+// A panicking is a context of the caller's own. What is derived from it panics as it ends, once it is armed: package context calls
+// the stop function then.
+type panicking struct {
+	context.Context
+	armed *atomic.Bool
+	done  chan struct{}
+}
+
+func (c panicking) Done() <-chan struct{} { return c.done }
+
+func (c panicking) Value(key any) any {
+	if _, own := key.(*int); own { // package context looks for its own contexts by such a key
+		return nil
+	}
+	return c.Context.Value(key)
+}
+
+func (c panicking) AfterFunc(func()) (stop func() bool) {
+	return func() bool {
+		if c.armed.CompareAndSwap(true, false) {
+			panic("on purpose")
+		}
+		return true
+	}
+}
+
+// A context that panics as Unlock ends it panics in the goroutine that has called Unlock, as that of a single lock does, and the
+// other locks are released.
+func TestUnlockWithAContextThatPanics(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 20*time.Second)
+		ses, other := dial(t, s, slow()), dial(t, s, slow())
+		var armed atomic.Bool
+		_, h, err := multilock.New(rlock.New(ses, "a"), rlock.New(ses, "b")).Lock(panicking{ctx, &armed, make(chan struct{})})
+		must(t, err)
+		armed.Store(true)
+		func() {
+			defer func() {
+				if p := recover(); p != "on purpose" {
+					t.Errorf("Unlock panics with %v", p)
+				}
+			}()
+			_ = h.Unlock()
+		}()
+		_, a, errA := rlock.New(other, "a").Lock(ctx, rlock.Wait(0))
+		_, b, errB := rlock.New(other, "b").Lock(ctx, rlock.Wait(0))
+		if errA != nil && errB != nil {
+			t.Errorf("none of the locks is free: %v, %v", errA, errB)
+		}
+		for _, h := range []*rlock.Hold{a, b} {
+			if h != nil {
+				must(t, h.Unlock())
+			}
+		}
+	})
+}
