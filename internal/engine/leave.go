@@ -5,6 +5,7 @@ import (
 
 	"relock/internal/kind"
 	"relock/internal/life"
+	"relock/internal/report"
 )
 
 // leave takes the caller out of the queue; won: with the lock.
@@ -64,6 +65,42 @@ func (a *acquisition) fail(err error) error {
 		life.Await(gone, 100*time.Millisecond)
 	}
 	return err
+}
+
+// orQuit runs code of the caller's in the middle of a wait. If that ends the goroutine, as t.FailNow does, it ends the call.
+// No mutex may be held.
+func (a *acquisition) orQuit(code func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			a.quit()
+		}
+	}()
+	code()
+	returned = true
+}
+
+// quit ends a call whose goroutine is about to end: the caller waits no more, and gives back what it was given meanwhile.
+// Else the lock would be held, and renewed, without an owner. No mutex may be held.
+func (a *acquisition) quit() {
+	l, err := a.lock, report.ErrQuit
+	var hold *Hold
+	l.mu.Lock()
+	if x := a.given.Load(); x == nil {
+		err = a.fail(err)
+	} else if x, err = a.accept(x); err == nil {
+		hold = &x.first
+	}
+	if a.attempts.stuck {
+		l.s.outage.Leave(&a.attempts.stuck)
+	}
+	a.unblocked()
+	if l.s.trace != nil {
+		a.traceEnd(l.s.trace, hold, err)
+	}
+	if hold != nil {
+		_ = hold.Unlock(false) // no caller hears of it
+	}
 }
 
 // giveUp ends the claim of a failed acquisition: what may have been granted is released in the

@@ -25,37 +25,11 @@ func about(p Primitive, owner string, n int) report.About {
 
 // traceWaiting reports to the hooks, which there must be, that the caller waits, by a claim if it has one.
 func (a *acquisition) traceWaiting(c *claim) {
-	owner, returned := a.named, false
+	owner := a.named
 	if c != nil {
 		owner = c.ownerID()
 	}
-	defer func() {
-		if !returned {
-			a.quit()
-		}
-	}()
-	a.lock.s.trace.Waiting(&a.traced, about(a.prim, owner, a.n))
-	returned = true
-}
-
-// quit ends a call whose goroutine the hook Waiting has ended, as t.FailNow does: the caller waits no more, and gives back
-// what it was given meanwhile. Else the lock would be held, and renewed, without an owner. No mutex may be held.
-func (a *acquisition) quit() {
-	l, err := a.lock, report.ErrQuit
-	var hold *Hold
-	l.mu.Lock()
-	if x := a.given.Load(); x == nil {
-		err = a.fail(err)
-	} else if x, err = a.accept(x); err == nil {
-		hold = &x.first
-	}
-	if a.attempts.stuck {
-		l.s.outage.Leave(&a.attempts.stuck)
-	}
-	a.traceEnd(l.s.trace, hold, err)
-	if hold != nil {
-		_ = hold.Unlock(false) // no caller hears of it
-	}
+	a.orQuit(func() { a.lock.s.trace.Waiting(&a.traced, about(a.prim, owner, a.n)) })
 }
 
 // releaseStart calls the hook ReleaseStart. Others wait for the release, and not for code of the caller's: the hook has the

@@ -186,7 +186,9 @@ func (a *acquisition) abandonClaim() {
 func (a *acquisition) pollAgain(ms int64) bool {
 	l := a.lock
 	l.unlock()
-	d, ok := a.nextPause(l.s.cfg.Polling)
+	var d time.Duration
+	var ok bool
+	a.orQuit(func() { d, ok = a.nextPause(l.s.cfg.Polling) })
 	l.mu.Lock()
 	if ms >= 0 && ms < d.Milliseconds() {
 		d = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down

@@ -132,3 +132,33 @@ func TestAPollingBackoffThatPanics(t *testing.T) {
 		must(t, <-got)
 	})
 }
+
+// If it ends the goroutine of a caller that waits, as t.FailNow does, it ends its call: the caller stood in front of the
+// session's queue for good, and the next ones waited behind it.
+func TestAPollingBackoffThatEndsItsGoroutine(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, other := within(t, time.Minute), dial(t, s, rlock.Config{})
+		var armed atomic.Bool
+		ses := dial(t, s, rlock.Config{Polling: func(int) time.Duration {
+			if armed.CompareAndSwap(true, false) {
+				runtime.Goexit()
+			}
+			return time.Millisecond
+		}})
+		name := redistest.Name(t)
+		for what, own := range map[string]context.Context{"a caller": ctx, "a named owner": rlock.WithOwner(ctx, "me")} {
+			m := rlock.New(ses, name)
+			_, h, err := rlock.New(other, name).Lock(ctx)
+			must(t, err)
+			armed.Store(true)
+			if returns(func() { _, _, _ = m.Lock(own) }) {
+				t.Errorf("%s: Lock has returned", what)
+			}
+			noCalls(t, ses, what)
+			must(t, h.Unlock())
+			_, h, err = m.Lock(own)
+			must(t, err)
+			must(t, h.Unlock())
+		}
+	})
+}
