@@ -177,7 +177,7 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []api.Optio
 // acquire decides what kind of Lock it is: nested in a section that ctx lies in, one more hold
 // of a named owner, or an outermost one.
 func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Context, error) {
-	s := h.s
+	s, foreign := h.s, holds.Foreign(a.ctx) // before anything has begun, for it runs code of the caller's
 	if a.ctx.Err() != nil {
 		return nil, nil, api.OfContext(a.ctx)
 	}
@@ -216,8 +216,9 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 			return nil, nil, err
 		case x == nil: // a kind without leases: nothing is held
 			return nil, a.ctx, nil
-		case holds.Foreign(a.ctx):
-			x.ctx.Make()
+		case foreign:
+			a.given.Store(x)
+			a.orQuit(func() { x.ctx.Make() })
 		}
 		return &x.first, x, nil
 	}

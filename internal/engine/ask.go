@@ -29,9 +29,16 @@ func (a *acquisition) ask() (answer, error) {
 	a.traced.Attempts++
 	e := attempt{c: c, target: a.target, op: op, piggyback: a.piggyback, caller: a.ctx}
 	l.unlock()
+	returned := false
+	defer func() {
+		if !returned {
+			a.quitAsking(c)
+		}
+	}()
 	ctx, cancel := a.bounded(a.ctx, a.queued)
 	l.s.send(ctx, &e)
 	cancel()
+	returned = true
 	l.mu.Lock()
 	g, err := e.answer, e.err
 	c.awaits, a.attempts.sent = nothing, g.sent

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"relock/internal/account"
 	"relock/internal/clock"
 	"relock/internal/kind"
@@ -90,9 +91,16 @@ func (a *acquisition) askForRun() {
 	}
 	n.Asking, c.awaits = true, anAnswer
 	l.unlock()
+	returned := false
+	defer func() {
+		if !returned {
+			a.quitRun(e)
+		}
+	}()
 	ctx, cancel := a.bounded(a.ctx, true)
 	l.s.send(ctx, e)
 	cancel()
+	returned = true
 	l.mu.Lock()
 	n.Asking, c.awaits = false, nothing
 	a.traced.Attempts++
@@ -104,6 +112,18 @@ func (a *acquisition) askForRun() {
 	}
 	l.runAnswered(e, a.attempts.Failures)
 	l.wakeDueRun()
+}
+
+// quitRun is quit in the middle of an attempt for the caller's run, whose other callers go on.
+func (a *acquisition) quitRun(e *attempt) {
+	l := a.lock
+	l.mu.Lock()
+	l.runs.Asking, e.c.awaits = false, nothing
+	e.err = context.Canceled
+	l.runAnswered(e, 0)
+	l.wakeDueRun()
+	l.unlock()
+	a.quit()
 }
 
 // runAnswered handles the answer to an attempt for a run, or its error, after so many failures in a row.

@@ -146,7 +146,7 @@ func (a *acquisition) deliver(x *section) {
 
 // accept is the end of an acquisition to which a section was handed over. The lock's mutex must be
 // held and is released.
-func (a *acquisition) accept(x *section) (*section, error) {
+func (a *acquisition) accept(x *section) (accepted *section, err error) {
 	switch {
 	case x == &x.claim.first: // Redis has let it in, by a message or by the answer for its run
 	case x.claim.kind.Shares:
@@ -156,11 +156,20 @@ func (a *acquisition) accept(x *section) (*section, error) {
 	}
 	l, end := a.lock, min(x.claim.trust, x.holds.Until)
 	l.unlock()
+	returned := false
+	defer func() {
+		if !returned {
+			a.quit()
+		}
+	}()
 	// The context is asked first, for that is code of the caller's and may take its time.
 	if a.opts.AtLeast == 0 && a.ctx.Err() == nil && !x.ctx.HasEnded() && l.s.now() < end {
-		return x, nil
+		accepted = x
+	} else {
+		accepted, err = a.acceptLate(x)
 	}
-	return a.acceptLate(x)
+	returned = true
+	return accepted, err
 }
 
 // acceptLate is accept when the caller's context has ended, or what was given: this caller, and the

@@ -67,8 +67,7 @@ func (a *acquisition) fail(err error) error {
 	return err
 }
 
-// orQuit runs code of the caller's in the middle of a wait. If that ends the goroutine, as t.FailNow does, it ends the call.
-// No mutex may be held.
+// orQuit runs code of the caller's in the middle of a call, which quits if that ends the goroutine. No mutex may be held.
 func (a *acquisition) orQuit(code func()) {
 	returned := false
 	defer func() {
@@ -80,16 +79,23 @@ func (a *acquisition) orQuit(code func()) {
 	returned = true
 }
 
-// quit ends a call whose goroutine is about to end: the caller waits no more, and gives back what it was given meanwhile.
-// Else the lock would be held, and renewed, without an owner. No mutex may be held.
+// quit ends a call whose goroutine code of the caller's has ended, by a panic or as t.FailNow does: a hook, a Backoff, or a
+// context that must not be used any longer. The caller waits no more, and gives back what it was given. Else later callers would
+// wait behind it, and the lock be renewed without an owner. No mutex may be held.
 func (a *acquisition) quit() {
 	l, err := a.lock, report.ErrQuit
 	var hold *Hold
 	l.mu.Lock()
-	if x := a.given.Load(); x == nil {
+	a.subscribing = false
+	x := a.given.Load()
+	switch {
+	case x == nil:
 		err = a.fail(err)
-	} else if x, err = a.accept(x); err == nil {
-		hold = &x.first
+	case x.isOpen(l.s.now()):
+		hold, err = &x.first, nil
+		l.unlock()
+	default:
+		l.unlock()
 	}
 	if a.attempts.stuck {
 		l.s.outage.Leave(&a.attempts.stuck)
@@ -98,9 +104,27 @@ func (a *acquisition) quit() {
 	if l.s.trace != nil {
 		a.traceEnd(l.s.trace, hold, err)
 	}
-	if hold != nil {
-		_ = hold.Unlock(false) // no caller hears of it
+	if x != nil {
+		_ = x.first.Unlock(false) // no caller hears of it
 	}
+}
+
+// quitAsking is quit in the middle of an attempt for a claim: its outcome is not known.
+func (a *acquisition) quitAsking(c *claim) {
+	l := a.lock
+	l.mu.Lock()
+	c.awaits, a.attempts.MayHaveRun = nothing, true
+	if c.account != nil {
+		c.account.Wake()
+	}
+	if c.state == finished { // it was ended meanwhile
+		c.dismiss()
+	}
+	if !a.wait {
+		l.trying--
+	}
+	l.unlock()
+	a.quit()
 }
 
 // giveUp ends the claim of a failed acquisition: what may have been granted is released in the

@@ -64,7 +64,7 @@ func (a *acquisition) awaitEarlier(c *claim) error {
 	if answered && a.wait && c.state == asking { // the owner was refused, and waits, and so does this caller
 		l.unlock()
 		if l.s.trace != nil {
-			a.traceWaiting(c)
+			a.orQuit(func() { a.traceWaiting(c) })
 		}
 		l.mu.Lock()
 		answered = c.awaitAnswer(ctx, false)

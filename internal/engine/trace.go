@@ -29,7 +29,7 @@ func (a *acquisition) traceWaiting(c *claim) {
 	if c != nil {
 		owner = c.ownerID()
 	}
-	a.orQuit(func() { a.lock.s.trace.Waiting(&a.traced, about(a.prim, owner, a.n)) })
+	a.lock.s.trace.Waiting(&a.traced, about(a.prim, owner, a.n))
 }
 
 // releaseStart calls the hook ReleaseStart. Others wait for the release, and not for code of the caller's: the hook has the

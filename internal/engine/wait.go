@@ -74,6 +74,12 @@ func (a *acquisition) aboutToWait() error {
 		c = r.Of
 	}
 	l.unlock()
+	returned := false
+	defer func() {
+		if !returned {
+			a.quit()
+		}
+	}()
 	if l.s.trace != nil {
 		a.traceWaiting(c)
 	}
@@ -87,6 +93,7 @@ func (a *acquisition) aboutToWait() error {
 	} else if around.Value(severalKey{}) != nil {
 		outside = !l.s.inSection(around)
 	}
+	returned = true
 	l.mu.Lock()
 	a.outside = outside
 	if outside && l.s.life.Draining.Load() {
@@ -159,6 +166,12 @@ func (a *acquisition) failed(err *error) bool {
 		a.abandonClaim()
 	}
 	l.unlock()
+	returned := false
+	defer func() {
+		if !returned {
+			a.quit()
+		}
+	}()
 	over := a.done()
 	if !over && !refusal { // a wake-up ends the pause
 		a.sleep(clock.Doubling(a.attempts.Failures, l.s.pauseAfter()), nil)
@@ -167,6 +180,7 @@ func (a *acquisition) failed(err *error) bool {
 	if over {
 		*err = a.ended()
 	}
+	returned = true
 	l.mu.Lock()
 	return over || refusal
 }
@@ -229,6 +243,12 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 		}
 	}
 	l.unlock()
+	returned := false
+	defer func() {
+		if !returned {
+			a.quit()
+		}
+	}()
 	message, timedOut := a.sleep(sleep, messages)
 	given := a.given.Load() != nil
 	over := !given && a.done()
@@ -242,6 +262,7 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 	if over {
 		err = a.ended()
 	}
+	returned = true
 	l.mu.Lock()
 	if message && !given {
 		l.hearRelease()

@@ -11,6 +11,7 @@ import (
 	"relock/fairlock"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -159,6 +160,121 @@ func TestAPollingBackoffThatEndsItsGoroutine(t *testing.T) {
 			_, h, err = m.Lock(own)
 			must(t, err)
 			must(t, h.Unlock())
+		}
+	})
+}
+
+// An ending is a context of the caller's own that ends the goroutine which asks it so many times from now, as one that must not
+// be used any longer may.
+type ending struct {
+	context.Context
+	left *atomic.Int64
+	how  func()
+}
+
+func (c ending) count() {
+	if c.left.Add(-1) == 0 {
+		c.how()
+	}
+}
+
+func (c ending) Err() error {
+	c.count()
+	return c.Context.Err()
+}
+
+func (c ending) Done() <-chan struct{} {
+	c.count()
+	return c.Context.Done()
+}
+
+// Wherever a context does so in a Lock or TryLock, nothing is left of that call.
+func TestAContextThatEndsACallersGoroutine(t *testing.T) {
+	calls := map[string]func(m locktest.Mutex, ctx context.Context) (context.Context, *rlock.Hold, error){
+		"Lock": func(m locktest.Mutex, ctx context.Context) (context.Context, *rlock.Hold, error) { return m.Lock(ctx) },
+		"TryLock": func(m locktest.Mutex, ctx context.Context) (context.Context, *rlock.Hold, error) {
+			return m.TryLock(ctx)
+		},
+		"with Wait": func(m locktest.Mutex, ctx context.Context) (context.Context, *rlock.Hold, error) {
+			return m.Lock(ctx, rlock.Wait(time.Minute))
+		},
+	}
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, ses := within(t, time.Minute), dial(t, s, rlock.Config{})
+		name := redistest.Name(t)
+		for kind, m := range map[string]locktest.Mutex{"plain": rlock.New(ses, name), "fair": fairlock.New(ses, name+"fair")} {
+			for how, end := range endings {
+				for call, lock := range calls {
+					var left atomic.Int64
+					n, got := int64(0), false
+					for !got {
+						n++
+						got = returns(func() {
+							left.Store(n)
+							_, h, err := lock(m, ending{ctx, &left, end})
+							left.Store(0)
+							must(t, err)
+							must(t, h.Unlock())
+						})
+						noCalls(t, ses, kind+", "+how+", "+call)
+						_, h, err := m.Lock(ctx)
+						must(t, err)
+						must(t, h.Unlock())
+					}
+					if n < 5 {
+						t.Errorf("%s, %s: %s asked the context %d times", kind, how, call, n-1)
+					}
+				}
+			}
+		}
+	})
+}
+
+// A context that panics, or ends the goroutine, while its caller waits ends that call: the caller stood in the session's queue
+// for good, later ones waited behind it, and what it was given was held and renewed without an owner.
+func TestAContextThatEndsAWaitersGoroutine(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		waits := make(chan struct{}, 10)
+		ses := dial(t, s, rlock.Config{Trace: &rlock.Trace{Waiting: func(context.Context, locktrace.Waiting) { waits <- struct{}{} }}})
+		mutexes := map[string]func(*rlock.Session, string) locktest.Mutex{
+			"plain": func(ses *rlock.Session, name string) locktest.Mutex { return rlock.New(ses, name) },
+			"fair":  func(ses *rlock.Session, name string) locktest.Mutex { return fairlock.New(ses, name) },
+		}
+		for kind, mutex := range mutexes {
+			for how, end := range endings {
+				for from, holds := range map[string]*rlock.Session{"the session": ses, "another session": dial(t, s, rlock.Config{})} {
+					what, name := kind+", "+how+", a lock of "+from, redistest.Name(t)+kind+how+from
+					for _, given := range []bool{false, true} {
+						_, h, err := mutex(holds, name).Lock(ctx)
+						must(t, err)
+						own, cancel := context.WithCancel(ctx)
+						var left atomic.Int64
+						over := make(chan bool, 1)
+						go func() {
+							over <- returns(func() { _, _, _ = mutex(ses, name).Lock(ending{own, &left, end}) })
+						}()
+						<-waits
+						left.Store(1)
+						if given {
+							must(t, h.Unlock())
+						} else {
+							cancel()
+						}
+						if <-over {
+							t.Errorf("%s: Lock has returned", what)
+						}
+						cancel()
+						if !given {
+							must(t, h.Unlock())
+						}
+						noCalls(t, ses, what)
+						_, h, err = mutex(ses, name).Lock(ctx)
+						must(t, err)
+						must(t, h.Unlock())
+					}
+				}
+			}
 		}
 	})
 }
