@@ -5,7 +5,6 @@ import (
 
 	"relock/internal/kind"
 	"relock/internal/life"
-	"relock/internal/report"
 )
 
 // leave takes the caller out of the queue; won: with the lock.
@@ -65,66 +64,6 @@ func (a *acquisition) fail(err error) error {
 		life.Await(gone, 100*time.Millisecond)
 	}
 	return err
-}
-
-// orQuit runs code of the caller's in the middle of a call, which quits if that ends the goroutine. No mutex may be held.
-func (a *acquisition) orQuit(code func()) {
-	returned := false
-	defer func() {
-		if !returned {
-			a.quit()
-		}
-	}()
-	code()
-	returned = true
-}
-
-// quit ends a call whose goroutine code of the caller's has ended, by a panic or as t.FailNow does: a hook, a Backoff, or a
-// context that must not be used any longer. The caller waits no more, and gives back what it was given. Else later callers would
-// wait behind it, and the lock be renewed without an owner. No mutex may be held.
-func (a *acquisition) quit() {
-	l, err := a.lock, report.ErrQuit
-	var hold *Hold
-	l.mu.Lock()
-	a.subscribing = false
-	x := a.given.Load()
-	switch {
-	case x == nil:
-		err = a.fail(err)
-	case x.isOpen(l.s.now()):
-		hold, err = &x.first, nil
-		l.unlock()
-	default:
-		l.unlock()
-	}
-	if a.attempts.stuck {
-		l.s.outage.Leave(&a.attempts.stuck)
-	}
-	a.unblocked()
-	if l.s.trace != nil {
-		a.traceEnd(l.s.trace, hold, err)
-	}
-	if x != nil {
-		_ = x.first.Unlock(false) // no caller hears of it
-	}
-}
-
-// quitAsking is quit in the middle of an attempt for a claim: its outcome is not known.
-func (a *acquisition) quitAsking(c *claim) {
-	l := a.lock
-	l.mu.Lock()
-	c.awaits, a.attempts.MayHaveRun = nothing, true
-	if c.account != nil {
-		c.account.Wake()
-	}
-	if c.state == finished { // it was ended meanwhile
-		c.dismiss()
-	}
-	if !a.wait {
-		l.trying--
-	}
-	l.unlock()
-	a.quit()
 }
 
 // giveUp ends the claim of a failed acquisition: what may have been granted is released in the

@@ -6,14 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"relock/internal/account"
-	"relock/internal/clock"
 	"relock/internal/holds"
-	"relock/internal/idgen"
 	"relock/internal/kind"
-	"relock/internal/script"
 	"relock/locktrace"
 )
 
@@ -108,7 +103,15 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 		x.holds.Follow(&h.held, l.s.trace.NewHold(&a.traced))
 	}
 	l.unlock()
-	return h, h.ownContext(x.nestedContext(a.ctx)), nil
+	returned := false
+	defer func() {
+		if !returned {
+			a.quitHold(h)
+		}
+	}()
+	section := h.ownContext(x.nestedContext(a.ctx))
+	returned = true
+	return h, section, nil
 }
 
 // nestLocally counts a hold in a section that shares its claim.
@@ -136,7 +139,14 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	c := x.claim
 	x.holds.Enter(h.held.Side)
+	returned := false
+	defer func() {
+		if !returned {
+			a.quitNested(x, h.held.Side)
+		}
+	}()
 	g, err := a.reenter(x)
+	returned = true
 	x.holds.Leave(h.held.Side)
 	if err != nil {
 		x.undoNested()
@@ -199,90 +209,13 @@ func (a *acquisition) reenter(x *section) (g answer, err error) {
 	case err == nil && g.Status != granted:
 		err = ErrNotAcquired
 	}
-	side := a.kind.Side
 	switch {
 	case err == nil:
 	case a.attempts.MayHaveRun || a.attempts.MayCome:
-		c.noHandOver = true
-		c.account.MarkUnresolved(side)
-		if !x.ctx.HasEnded() { // else the claim ends, and all that may stand of it
-			c.releasePart(side, c.account.EndUnresolved(side, a.op.ID))
-		}
+		a.unresolvedNested(x)
 	default:
-		c.account.Ended(side, []string{a.op.ID})
+		c.account.Ended(a.kind.Side, []string{a.op.ID})
 	}
 	c.answered()
 	return g, err
-}
-
-// prepareNested notes in the account what is about to be sent.
-func (a *acquisition) prepareNested(c *claim) {
-	m := c.needAccount()
-	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease}
-	if a.kind.Fenced && c.sections != nil && c.sections.token.Load() == 0 {
-		m.Exactly(1)
-		a.op.Tokens = 1
-	}
-	if c.kind.Writes && c.num != 0 { // it may be ended before a read hold that was taken inside; Nest asks for it once
-		a.op.First = idgen.Request()
-	}
-	c.noHandOver = m.Nest(c.kind, a.prim, &a.op) || c.noHandOver
-	if c.safeLease == never && a.safeLease != never {
-		m.Stands = max(m.Stands, c.trust+time.Second) // what was granted stands for longer than it is trusted from now on
-	}
-	c.safeLease = min(c.safeLease, a.safeLease)
-}
-
-// askNested sends the attempt until it is answered, or the caller's context or the section ends.
-// The lock's mutex must be held; it is released meanwhile and held again at the end.
-func (a *acquisition) askNested(x *section) (g answer, err error) {
-	l := a.lock
-	l.unlock()
-	own, release := x.contexts(a.ctx).Bound(a.ctx)
-	ctx, cancel := a.bounded(own, a.queued)
-	for {
-		a.traced.Attempts++
-		e := attempt{c: x.claim, target: a.target, op: &a.op, caller: a.ctx}
-		l.s.send(ctx, &e)
-		g, err = e.answer, e.err
-		l.mu.Lock()
-		a.attempts.Note(&account.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now()})
-		a.noteOutage(err)
-		l.unlock()
-		switch {
-		case err == nil:
-		case ctx.Err() != nil || a.ctx.Err() != nil: // the first is derived from the second, and may end a little later
-			err = a.ended()
-		case script.Classify(err) == script.Refused || (!a.wait && a.stopsTrying(err)):
-		case clock.Pause(ctx, a.attempts.Failures) != nil:
-			err = a.ended()
-		default:
-			continue
-		}
-		break
-	}
-	cancel()
-	release()
-	l.mu.Lock()
-	return g, err
-}
-
-// undoNested ends what a nested Lock that failed may have left: holds beyond those that the
-// section has, or the section itself if its other holds were unlocked meanwhile. The lock's mutex must be
-// held; it may be released meanwhile, and is held again at the end.
-func (x *section) undoNested() {
-	c := x.claim
-	switch {
-	case x.ctx.HasEnded():
-		x.leaveLost()
-	case x.holds.Held() > 0:
-		c.endSurplus()
-	default:
-		if x.close(released) {
-			x.cancelFirst()
-		}
-		if c.endLost(); c.sections == nil && c.state == held && !c.account.Cancels() {
-			c.end(nil)
-		}
-	}
 }
