@@ -44,7 +44,7 @@ import (
 // A hook must be quick, and must not call the session or its locks. One that blocks keeps what its call has, as the lock
 // or a place in the queue. One that panics counts as one that has returned, for the lock that it was told of would have no
 // owner else: the Logger is told. One that ends its goroutine, as t.FailNow does, ends its call, which gives back what it
-// has; Attempt must not.
+// has.
 type Trace struct {
 	// AcquireStart: a caller wants a lock.
 	AcquireStart func(ctx context.Context, e AcquireStart) context.Context

@@ -51,6 +51,7 @@ func (q *quitting) trace() *rlock.Trace {
 			return ctx
 		},
 		HoldEnd: func(context.Context, locktrace.HoldEnd) { q.at("HoldEnd", "holds", -1) },
+		Attempt: func(locktrace.Attempt) { q.at("Attempt", "", 0) },
 		ReleaseStart: func(ctx context.Context, _ locktrace.ReleaseStart) context.Context {
 			q.at("ReleaseStart", "releases", 1)
 			return ctx
@@ -104,7 +105,7 @@ func TestAHookThatEndsItsGoroutine(t *testing.T) {
 			q := new(quitting)
 			ses := dial(t, s, rlock.Config{Trace: q.trace()})
 			m, other, ctx := mutex(ses), mutex(dial(t, s, rlock.Config{})), within(t, time.Minute)
-			for _, hook := range []string{"AcquireEnd", "HoldStart"} {
+			for _, hook := range []string{"Attempt", "AcquireEnd", "HoldStart"} {
 				q.quits(t, hook, func() { _, _, _ = m.Lock(ctx) })
 				q.settled(t, s, ses, kind+", "+hook)
 			}
@@ -143,7 +144,7 @@ func TestAHookThatEndsItsGoroutineInASection(t *testing.T) {
 		m := rlock.New(ses, "x")
 		section, h, err := m.Lock(within(t, time.Minute))
 		must(t, err)
-		for _, hook := range []string{"AcquireEnd", "HoldStart"} {
+		for _, hook := range []string{"Attempt", "AcquireEnd", "HoldStart"} {
 			q.quits(t, hook, func() { _, _, _ = m.Lock(section) })
 		}
 		for _, unlock := range []func(*rlock.Hold){func(h *rlock.Hold) { _ = h.Unlock() }, (*rlock.Hold).UnlockAsync} {
