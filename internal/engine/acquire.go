@@ -32,8 +32,12 @@ type acquisition struct {
 	// to a run that it stands in.
 	given atomic.Pointer[section]
 
+	// undo ends the call if code of the caller's, which runs now, ends the goroutine; nil while none runs. See quit.
+	undo func(*acquisition)
+
 	waiter
 	suspect *suspect    // if it waits inside of open sections
+	nested  *Hold       // of a nested Lock that has not returned
 	traced  report.Call // for the hooks
 }
 
@@ -177,6 +181,11 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []api.Optio
 // acquire decides what kind of Lock it is: nested in a section that ctx lies in, one more hold
 // of a named owner, or an outermost one.
 func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Context, error) {
+	defer func() {
+		if a.undo != nil {
+			a.undo(a)
+		}
+	}()
 	s, foreign := h.s, holds.Foreign(a.ctx) // before anything has begun, for it runs code of the caller's
 	if a.ctx.Err() != nil {
 		return nil, nil, api.OfContext(a.ctx)
@@ -218,7 +227,9 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 			return nil, a.ctx, nil
 		case foreign:
 			a.given.Store(x)
-			a.orQuit(func() { x.ctx.Make() })
+			a.undo = (*acquisition).quit
+			x.ctx.Make()
+			a.undo = nil
 		}
 		return &x.first, x, nil
 	}
@@ -277,23 +288,3 @@ func (a *acquisition) outermost() (x *section, err error) {
 // TryLock has slept before a further attempt. While it sleeps the lock knows nothing of it: other callers of
 // its name would wait for it until it wakes up.
 var errAgain = errors.New("rlock: again")
-
-// Do runs fn while holding what the handle locks, which is something.
-func (h *Handle) Do(ctx context.Context, n int, fn func(context.Context) error, opts []api.Option) (err error) {
-	if fn == nil {
-		return opError("do", h.prim, fmt.Errorf("%w: fn is nil", ErrArgument))
-	}
-	opts, async := api.OfDo(opts)
-	section, hold, err := h.Lock(ctx, n, true, opts)
-	if err != nil {
-		return err
-	}
-	if async {
-		defer hold.UnlockAsync()
-		return fn(section)
-	}
-	// Deferred, so that it also runs when fn panics or calls runtime.Goexit; then the
-	// release's error is dropped, and the panic goes on.
-	defer func() { err = errors.Join(err, hold.Unlock(false)) }()
-	return fn(section)
-}

@@ -23,22 +23,17 @@ func (a *acquisition) ask() (answer, error) {
 		l.contention.asks()
 	}
 	if l.hasAsync {
-		defer a.attachPending()()
+		a.attachPending()
 	}
 	c.awaits = anAnswer
 	a.traced.Attempts++
 	e := attempt{c: c, target: a.target, op: op, piggyback: a.piggyback, caller: a.ctx}
 	l.unlock()
-	returned := false
-	defer func() {
-		if !returned {
-			a.quitAsking(c)
-		}
-	}()
+	a.undo = (*acquisition).quitAsking
 	ctx, cancel := a.bounded(a.ctx, a.queued)
 	l.s.send(ctx, &e)
 	cancel()
-	returned = true
+	a.undo = nil
 	l.mu.Lock()
 	g, err := e.answer, e.err
 	c.awaits, a.attempts.sent = nothing, g.sent
@@ -70,6 +65,9 @@ func (a *acquisition) ask() (answer, error) {
 			l.needContention().place.Stands(c, l.s.now(), false)
 		}
 		a.giveUp() // Close has left it to this goroutine
+	}
+	if a.piggyback != nil {
+		a.detachPending()
 	}
 	return g, err
 }

@@ -160,12 +160,14 @@ func (a *acquisition) voidLate(c *claim) error {
 	}
 	op := c.prepareExtend(side, time.Millisecond, true)
 	a.lock.unlock()
+	a.undo = (*acquisition).quitVoiding
 	ctx, cancel := a.bounded(a.ctx, a.queued)
 	r := a.lock.s.redis.Sender.Extend(ctx, c.account.Sides(c.prim)[side].(Leased), &op)
 	if r.Err != nil && ctx.Err() != nil {
 		r.Err = a.ended()
 	}
 	cancel()
+	a.undo = nil
 	a.lock.mu.Lock()
 	r.Late = false // it can only lengthen the lease, so it does no harm late
 	c.account.Extended(&op, &r)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"relock/internal/account"
 	"relock/internal/clock"
 	"relock/internal/kind"
@@ -86,21 +85,16 @@ func (a *acquisition) askForRun() {
 	}
 	e := &attempt{c: c, target: c.target, op: op}
 	if l.hasAsync {
-		defer a.attachPending()()
+		a.attachPending()
 		e.piggyback = a.piggyback
 	}
 	n.Asking, c.awaits = true, anAnswer
 	l.unlock()
-	returned := false
-	defer func() {
-		if !returned {
-			a.quitRun(e)
-		}
-	}()
+	a.undo = func(a *acquisition) { a.quitRun(e) }
 	ctx, cancel := a.bounded(a.ctx, true)
 	l.s.send(ctx, e)
 	cancel()
-	returned = true
+	a.undo = nil
 	l.mu.Lock()
 	n.Asking, c.awaits = false, nothing
 	a.traced.Attempts++
@@ -112,18 +106,9 @@ func (a *acquisition) askForRun() {
 	}
 	l.runAnswered(e, a.attempts.Failures)
 	l.wakeDueRun()
-}
-
-// quitRun is quit in the middle of an attempt for the caller's run, whose other callers go on.
-func (a *acquisition) quitRun(e *attempt) {
-	l := a.lock
-	l.mu.Lock()
-	l.runs.Asking, e.c.awaits = false, nothing
-	e.err = context.Canceled
-	l.runAnswered(e, 0)
-	l.wakeDueRun()
-	l.unlock()
-	a.quit()
+	if a.piggyback != nil {
+		a.detachPending()
+	}
 }
 
 // runAnswered handles the answer to an attempt for a run, or its error, after so many failures in a row.

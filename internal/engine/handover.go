@@ -156,19 +156,14 @@ func (a *acquisition) accept(x *section) (accepted *section, err error) {
 	}
 	l, end := a.lock, min(x.claim.trust, x.holds.Until)
 	l.unlock()
-	returned := false
-	defer func() {
-		if !returned {
-			a.quit()
-		}
-	}()
+	a.undo = (*acquisition).quit
 	// The context is asked first, for that is code of the caller's and may take its time.
 	if a.opts.AtLeast == 0 && a.ctx.Err() == nil && !x.ctx.HasEnded() && l.s.now() < end {
 		accepted = x
 	} else {
 		accepted, err = a.acceptLate(x)
 	}
-	returned = true
+	a.undo = nil
 	return accepted, err
 }
 

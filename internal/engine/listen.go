@@ -38,12 +38,7 @@ func (a *acquisition) listen() {
 	everywhere := ct.mustHearAll
 	a.subscribing = true // nothing is handed to it meanwhile: it would not notice
 	l.unlock()
-	returned := false
-	defer func() {
-		if !returned {
-			a.quit()
-		}
-	}()
+	a.undo = (*acquisition).quit
 	ctx, cancel := a.bounded(a.ctx, true) // the lock may be given to it meanwhile
 	// A server that does not answer must not keep the front from asking.
 	ctx, stop := context.WithTimeout(ctx, l.s.cfg.PollFloor)
@@ -58,7 +53,7 @@ func (a *acquisition) listen() {
 		}
 		a.pauseUnsubscribed()
 	}
-	returned = true
+	a.undo = nil
 	l.mu.Lock()
 	a.subscribing = false
 	switch {

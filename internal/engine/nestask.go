@@ -42,15 +42,7 @@ func (a *acquisition) prepareNested(c *claim) {
 func (a *acquisition) askNested(x *section) (g answer, err error) {
 	l := a.lock
 	l.unlock()
-	returned := false
-	defer func() {
-		if !returned { // quitNested does the rest
-			l.mu.Lock()
-			a.unresolvedNested(x)
-			x.claim.answered()
-			l.unlock()
-		}
-	}()
+	a.undo = (*acquisition).quitAskingNested
 	own, release := x.contexts(a.ctx).Bound(a.ctx)
 	ctx, cancel := a.bounded(own, a.queued)
 	for {
@@ -76,7 +68,7 @@ func (a *acquisition) askNested(x *section) (g answer, err error) {
 	}
 	cancel()
 	release()
-	returned = true
+	a.undo = nil
 	l.mu.Lock()
 	return g, err
 }

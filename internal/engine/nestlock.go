@@ -47,6 +47,7 @@ func (a *acquisition) awaitEarlier(c *claim) error {
 	l := a.lock
 	nested := c.state == held // else the owner itself waits for the lock
 	l.unlock()
+	a.undo = (*acquisition).quit
 	own, stop := context.WithCancel(a.ctx)
 	defer stop()
 	if !l.s.inSection(a.ctx) { // Shutdown does not find it in the queue
@@ -54,12 +55,15 @@ func (a *acquisition) awaitEarlier(c *claim) error {
 	}
 	ctx, cancel := a.bounded(own, a.queued)
 	defer cancel()
+	a.undo = nil
 	l.mu.Lock()
 	answered := c.awaitAnswer(ctx, true)
 	if answered && a.wait && c.state == asking { // the owner was refused, and waits, and so does this caller
 		l.unlock()
 		if l.s.trace != nil {
-			a.orQuit(func() { a.traceWaiting(c) })
+			a.undo = (*acquisition).quit
+			a.traceWaiting(c)
+			a.undo = nil
 		}
 		l.mu.Lock()
 		answered = c.awaitAnswer(ctx, false)
@@ -71,7 +75,9 @@ func (a *acquisition) awaitEarlier(c *claim) error {
 		a.attempts.Err = errEarlier
 	}
 	l.unlock()
+	a.undo = (*acquisition).quit
 	err := a.ended()
+	a.undo = nil
 	l.mu.Lock()
 	return err
 }
@@ -103,14 +109,9 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 		x.holds.Follow(&h.held, l.s.trace.NewHold(&a.traced))
 	}
 	l.unlock()
-	returned := false
-	defer func() {
-		if !returned {
-			a.quitHold(h)
-		}
-	}()
+	a.nested, a.undo = h, (*acquisition).quitHold
 	section := h.ownContext(x.nestedContext(a.ctx))
-	returned = true
+	a.nested, a.undo = nil, nil
 	return h, section, nil
 }
 
@@ -139,14 +140,9 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	c := x.claim
 	x.holds.Enter(h.held.Side)
-	returned := false
-	defer func() {
-		if !returned {
-			a.quitNested(x, h.held.Side)
-		}
-	}()
+	a.nested = h
 	g, err := a.reenter(x)
-	returned = true
+	a.nested = nil
 	x.holds.Leave(h.held.Side)
 	if err != nil {
 		x.undoNested()

@@ -96,21 +96,21 @@ func (a *acquisition) awaitSent() error {
 	return nil
 }
 
-// attachPending attaches the async releases that were not sent yet to the attempt that is about to be sent. The caller
-// defers end, which gives back what was not sent after all, also if code of the caller's context ends the goroutine.
-func (a *acquisition) attachPending() (end func()) {
+// attachPending attaches the async releases that were not sent yet to the attempt that is about to be sent.
+func (a *acquisition) attachPending() {
 	l := a.lock
 	if a.piggyback == nil {
 		a.piggyback, _ = l.takePending()
 	}
-	pending := a.piggyback
-	for _, d := range pending {
+	for _, d := range a.piggyback {
 		d.followed = l.queue.First == &a.node
 	}
-	return func() {
-		a.piggyback = nil
-		l.returnPending(pending)
-	}
+}
+
+// detachPending gives back what was not sent with an attempt after all. The lock's mutex must be held.
+func (a *acquisition) detachPending() {
+	a.lock.returnPending(a.piggyback)
+	a.piggyback = nil
 }
 
 // sendPiggyback sends an attempt behind the async releases that it piggybacks, and handles their answers. It runs the

@@ -1,27 +1,25 @@
 package engine
 
-import "relock/internal/report"
+import (
+	"context"
 
-// orQuit runs code of the caller's in the middle of a call, which quits if that ends the goroutine. No mutex may be held.
-func (a *acquisition) orQuit(code func()) {
-	returned := false
-	defer func() {
-		if !returned {
-			a.quit()
-		}
-	}()
-	code()
-	returned = true
-}
+	"relock/internal/report"
+)
 
-// quit ends a call whose goroutine code of the caller's has ended, by a panic or as t.FailNow does: a hook, a Backoff, or a
-// context that must not be used any longer. The caller waits no more, and gives back what it was given. Else later callers would
-// wait behind it, and the lock be renewed without an owner. No mutex may be held.
+// quit.go ends a call whose goroutine code of the caller's has ended, by a panic or as t.FailNow does: a hook, a Backoff, or a
+// context that must not be used any longer. Where such code runs a.undo says how; acquire calls it. Else later callers would
+// wait behind that call, or the lock be renewed without an owner. No mutex may be held.
+
+// quit ends a call that waits, or was given a section, which it gives back.
 func (a *acquisition) quit() {
 	l, err := a.lock, report.ErrQuit
 	var hold *Hold
 	l.mu.Lock()
 	a.subscribing = false
+	if h := a.nested; h != nil { // it has not got its hold
+		h.section.holds.Leave(h.held.Side)
+		h.section.undoNested()
+	}
 	x := a.given.Load()
 	switch {
 	case x == nil:
@@ -45,8 +43,8 @@ func (a *acquisition) quit() {
 }
 
 // quitAsking is quit in the middle of an attempt for a claim: its outcome is not known.
-func (a *acquisition) quitAsking(c *claim) {
-	l := a.lock
+func (a *acquisition) quitAsking() {
+	l, c := a.lock, a.claim
 	l.mu.Lock()
 	c.awaits, a.attempts.MayHaveRun = nothing, true
 	if c.account != nil {
@@ -58,24 +56,47 @@ func (a *acquisition) quitAsking(c *claim) {
 	if !a.wait {
 		l.trying--
 	}
+	a.detachPending()
 	l.unlock()
 	a.quit()
 }
 
-// quitNested is quit of a nested Lock that has not got its hold.
-func (a *acquisition) quitNested(x *section, side uint8) {
+// quitRun is quit in the middle of an attempt for the caller's run, whose other callers go on.
+func (a *acquisition) quitRun(e *attempt) {
 	l := a.lock
 	l.mu.Lock()
-	x.holds.Leave(side)
-	x.undoNested()
+	l.runs.Asking, e.c.awaits = false, nothing
+	e.err = context.Canceled
+	l.runAnswered(e, 0)
+	l.wakeDueRun()
+	a.detachPending()
+	l.unlock()
+	a.quit()
+}
+
+// quitAskingNested is quit in the middle of an attempt of a nested Lock: its outcome is not known.
+func (a *acquisition) quitAskingNested() {
+	l, x := a.lock, a.nested.section
+	l.mu.Lock()
+	a.unresolvedNested(x)
+	x.claim.answered()
+	l.unlock()
+	a.quit()
+}
+
+// quitVoiding is quit in the middle of the command that a nested Lock sends before its own.
+func (a *acquisition) quitVoiding() {
+	l := a.lock
+	l.mu.Lock()
+	a.nested.section.claim.answered()
 	l.unlock()
 	a.quit()
 }
 
 // quitHold is quit of a nested Lock that has got its hold.
-func (a *acquisition) quitHold(h *Hold) {
+func (a *acquisition) quitHold() {
 	if t := a.lock.s.trace; t != nil {
-		a.traceEnd(t, h, nil)
+		a.traceEnd(t, a.nested, nil)
 	}
-	_ = h.Unlock(false) // no caller hears of it
+	_ = a.nested.Unlock(false) // no caller hears of it
 }

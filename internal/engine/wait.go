@@ -74,12 +74,7 @@ func (a *acquisition) aboutToWait() error {
 		c = r.Of
 	}
 	l.unlock()
-	returned := false
-	defer func() {
-		if !returned {
-			a.quit()
-		}
-	}()
+	a.undo = (*acquisition).quit
 	if l.s.trace != nil {
 		a.traceWaiting(c)
 	}
@@ -93,7 +88,7 @@ func (a *acquisition) aboutToWait() error {
 	} else if around.Value(severalKey{}) != nil {
 		outside = !l.s.inSection(around)
 	}
-	returned = true
+	a.undo = nil
 	l.mu.Lock()
 	a.outside = outside
 	if outside && l.s.life.Draining.Load() {
@@ -166,12 +161,7 @@ func (a *acquisition) failed(err *error) bool {
 		a.abandonClaim()
 	}
 	l.unlock()
-	returned := false
-	defer func() {
-		if !returned {
-			a.quit()
-		}
-	}()
+	a.undo = (*acquisition).quit
 	over := a.done()
 	if !over && !refusal { // a wake-up ends the pause
 		a.sleep(clock.Doubling(a.attempts.Failures, l.s.pauseAfter()), nil)
@@ -180,7 +170,7 @@ func (a *acquisition) failed(err *error) bool {
 	if over {
 		*err = a.ended()
 	}
-	returned = true
+	a.undo = nil
 	l.mu.Lock()
 	return over || refusal
 }
@@ -200,9 +190,9 @@ func (a *acquisition) abandonClaim() {
 func (a *acquisition) pollAgain(ms int64) bool {
 	l := a.lock
 	l.unlock()
-	var d time.Duration
-	var ok bool
-	a.orQuit(func() { d, ok = a.nextPause(l.s.cfg.Polling) })
+	a.undo = (*acquisition).quit
+	d, ok := a.nextPause(l.s.cfg.Polling)
+	a.undo = nil
 	l.mu.Lock()
 	if ms >= 0 && ms < d.Milliseconds() {
 		d = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down
@@ -243,12 +233,7 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 		}
 	}
 	l.unlock()
-	returned := false
-	defer func() {
-		if !returned {
-			a.quit()
-		}
-	}()
+	a.undo = (*acquisition).quit
 	message, timedOut := a.sleep(sleep, messages)
 	given := a.given.Load() != nil
 	over := !given && a.done()
@@ -262,7 +247,7 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 	if over {
 		err = a.ended()
 	}
-	returned = true
+	a.undo = nil
 	l.mu.Lock()
 	if message && !given {
 		l.hearRelease()
