@@ -46,6 +46,7 @@ type waiter struct {
 	node        waiting.Node[acquisition]
 	wake        clock.Wake
 	queued      bool
+	trying      bool // is counted by lock.trying
 	subscribing bool
 	letIn       bool  // with another caller, see endUnleased
 	outside     bool  // it lies in no section of the session; known once it waits
@@ -265,7 +266,9 @@ func (a *acquisition) outermost() (x *section, err error) {
 		g, err = a.loop()
 	default:
 		l.trying++
+		a.trying = true
 		g, err = a.try()
+		a.trying = false
 		l.trying--
 	}
 	if x := a.given.Load(); x != nil {

@@ -198,9 +198,11 @@ func (a *acquisition) whyStopped(err error) error {
 		return err
 	}
 	a.lock.unlock()
+	a.undo = (*acquisition).quit
 	if err = api.ErrNoAnswer; a.done() { // else rueidis was connecting with the context of another caller
 		err = a.ended()
 	}
+	a.undo = nil
 	a.lock.mu.Lock()
 	return err
 }

@@ -76,6 +76,7 @@ func (a *acquisition) awaitSent() error {
 		}
 		gone := d.gone
 		l.unlock()
+		a.undo = (*acquisition).quit
 		ctx, cancel := a.bounded(a.ctx, a.queued)
 		answered := false
 		select {
@@ -88,6 +89,7 @@ func (a *acquisition) awaitSent() error {
 		if !answered {
 			err = a.ended()
 		}
+		a.undo = nil
 		l.mu.Lock()
 		if err != nil {
 			return err

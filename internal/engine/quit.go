@@ -15,7 +15,9 @@ func (a *acquisition) quit() {
 	l, err := a.lock, report.ErrQuit
 	var hold *Hold
 	l.mu.Lock()
-	a.subscribing = false
+	if a.subscribing = false; a.trying {
+		l.trying--
+	}
 	if h := a.nested; h != nil { // it has not got its hold
 		h.section.holds.Leave(h.held.Side)
 		h.section.undoNested()
@@ -52,9 +54,6 @@ func (a *acquisition) quitAsking() {
 	}
 	if c.state == finished { // it was ended meanwhile
 		c.dismiss()
-	}
-	if !a.wait {
-		l.trying--
 	}
 	a.detachPending()
 	l.unlock()

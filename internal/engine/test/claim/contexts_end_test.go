@@ -4,8 +4,12 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -47,4 +51,38 @@ func TestAContextThatEndsTheGoroutineOfANestedLock(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A context does so between the attempts of a TryLock that Redis does not serve: nothing is left of that call, and the session
+// can forget the name.
+func TestAContextThatEndsATryLockInAnOutage(t *testing.T) {
+	for how, end := range endings {
+		synctest.Test(t, func(t *testing.T) {
+			mini := miniredis.NewMiniRedis()
+			mini.ClockTTL(true)
+			defer mini.Close()
+			ses := locktest.DialBubble(t, mini, rlock.Config{})
+			defer ses.Close()
+			ctx, m := within(t, time.Hour), rlock.New(ses, "x")
+			var left atomic.Int64
+			n, got := int64(0), false
+			for ; !got; n++ {
+				mini.SetError("LOADING as after a restart")
+				got = returns(func() {
+					left.Store(n + 1)
+					_, _, err := m.TryLock(ending{ctx, &left, end})
+					left.Store(0)
+					locktest.Is(t, "TryLock", err, rlock.ErrUnavailable)
+				})
+				mini.SetError("")
+				noCalls(t, ses, how)
+				_, h, err := m.Lock(ctx)
+				must(t, err)
+				must(t, h.Unlock())
+			}
+			if n < 6 {
+				t.Errorf("%s: the context was asked %d times", how, n)
+			}
+		})
+	}
 }
