@@ -62,15 +62,13 @@ local function give(entry, at, now, scores)
 end
 
 -- leave_to deletes the field of an owner that leaves; the entry given, if there is one, has the lock already. If this user
--- may not run HDEL any more, the key is deleted and made anew: else two owners would have the lock.
+-- may not run HDEL any more, the key is deleted, and made anew for that entry: else two owners would have the lock.
 local function leave_to(given, leaving)
-  if not given then
-    redis.call('HDEL', KEYS[1], leaving)
-  elseif type(redis.pcall('HDEL', KEYS[1], leaving)) == 'table' then
-    redis.call('DEL', KEYS[1])
-    redis.call('HSET', KEYS[1], string.sub(given, 21), '1')
-    redis.call('PEXPIRE', KEYS[1], number(given, 5, 8))
-  end
+  if type(redis.pcall('HDEL', KEYS[1], leaving)) ~= 'table' then return end
+  redis.call('DEL', KEYS[1])
+  if not given then return end
+  redis.call('HSET', KEYS[1], string.sub(given, 21), '1')
+  redis.call('PEXPIRE', KEYS[1], number(given, 5, 8))
 end
 
 -- admit lets the first entry in when the lock comes free, or is free: it gives the lock to that entry, or calls it
