@@ -38,6 +38,7 @@ type acquisition struct {
 	waiter
 	suspect *suspect    // if it waits inside of open sections
 	nested  *Hold       // of a nested Lock that has not returned
+	forRun  *attempt    // the last one for its run, for quitRun
 	traced  report.Call // for the hooks
 }
 

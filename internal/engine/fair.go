@@ -90,7 +90,7 @@ func (a *acquisition) askForRun() {
 	}
 	n.Asking, c.awaits = true, anAnswer
 	l.unlock()
-	a.undo = func(a *acquisition) { a.quitRun(e) }
+	a.forRun, a.undo = e, (*acquisition).quitRun
 	ctx, cancel := a.bounded(a.ctx, true)
 	l.s.send(ctx, e)
 	cancel()

@@ -61,8 +61,8 @@ func (a *acquisition) quitAsking() {
 }
 
 // quitRun is quit in the middle of an attempt for the caller's run, whose other callers go on.
-func (a *acquisition) quitRun(e *attempt) {
-	l := a.lock
+func (a *acquisition) quitRun() {
+	l, e := a.lock, a.forRun
 	l.mu.Lock()
 	l.runs.Asking, e.c.awaits = false, nothing
 	e.err = context.Canceled
