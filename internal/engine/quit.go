@@ -15,6 +15,7 @@ func (a *acquisition) quit() {
 	l, err := a.lock, report.ErrQuit
 	var hold *Hold
 	l.mu.Lock()
+	a.detachPending()
 	if a.subscribing = false; a.trying {
 		l.trying--
 	}
@@ -55,7 +56,6 @@ func (a *acquisition) quitAsking() {
 	if c.state == finished { // it was ended meanwhile
 		c.dismiss()
 	}
-	a.detachPending()
 	l.unlock()
 	a.quit()
 }
@@ -68,7 +68,6 @@ func (a *acquisition) quitRun() {
 	e.err = context.Canceled
 	l.runAnswered(e, 0)
 	l.wakeDueRun()
-	a.detachPending()
 	l.unlock()
 	a.quit()
 }
